@@ -127,7 +127,8 @@ def split_tags(data: bytes) -> tuple[tuple[VlanTag, ...], int]:
     Raises:
         FrameError: RUNT, the bytes end before an EtherType.
     """
-    tags, at = [], ETHERNET_HEADER - 2
+    tags: list[VlanTag] = []
+    at = ETHERNET_HEADER - 2
     while len(tags) < MAX_TAGS and int.from_bytes(data[at : at + 2], "big") in VLAN_TPIDS:
         control = int.from_bytes(data[at + 2 : at + 4], "big")
         tags.append(
