@@ -1,0 +1,105 @@
+"""Draws the tables of ``docs/wire-format.md`` from the declarations: ``python -m xoe.document docs/wire-format.md``.
+
+Each table stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; what is between is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+
+from .header import Header
+from .wire import ATOMICS, RESPONSE_BIT, SUPPORTED, FrameHeader, Opcode, OperationHeader, Status, TrafficClass
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def header_table(header: type[Header]) -> str:
+    """The fields of a header: where each is, how wide, what it holds. Byte and bit are those of its first bit."""
+    rows = (
+        (field.offset // 8, 7 - field.offset % 8, field.width, _field_name(field.name), field.text or "Sent 0, ignored")
+        for field in header.layout()
+    )
+    return _table(("byte", "bit", "width", "field", "holds"), rows)
+
+
+def _field_name(name: str) -> str:
+    return "reserved" if name.startswith("reserved") else f"`{name}`"
+
+
+def opcode_table() -> str:
+    """Every opcode with its response's, and whether it works."""
+    rows = (
+        (
+            f"0x{op:02x}",
+            f"0x{op | RESPONSE_BIT:02x}",
+            _words(op),
+            "works" if op in SUPPORTED else "set aside",
+            _group(op),
+        )
+        for op in Opcode
+    )
+    return _table(("request", "response", "operation", "state", "class"), rows)
+
+
+def _words(member: IntEnum) -> str:
+    return member.name.lower().replace("_", " ")
+
+
+def _group(opcode: Opcode) -> str:
+    if opcode in ATOMICS or Opcode.FLOAT_ADD <= opcode <= Opcode.BFLOAT_ADD:
+        return "atomics"
+    return "probes" if opcode >= Opcode.PROBE_SHARED else "requests"
+
+
+def enumeration_table(members: type[IntEnum]) -> str:
+    """Number and name of each member."""
+    return _table(("value", "meaning"), ((int(member), _words(member)) for member in members))
+
+
+def tables() -> dict[str, str]:
+    """Every table of the document, by its name there."""
+    return {
+        "frame header": header_table(FrameHeader),
+        "operation header": header_table(OperationHeader),
+        "opcodes": opcode_table(),
+        "status": enumeration_table(Status),
+        "classes": enumeration_table(TrafficClass),
+    }
+
+
+def redraw(text: str) -> str:
+    """The document with every table drawn anew.
+
+    Raises:
+        ValueError: a table has no place in the document.
+    """
+    for name, table in tables().items():
+        place = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        places = place.findall(text)
+        if len(places) != 1:
+            raise ValueError(f"the document must have one place for the table {name!r}, not {len(places)}")
+        before, after = places[0]
+        text = place.sub(before + table.replace("\\", r"\\") + "\n" + after, text)
+    return text
+
+
+def main() -> None:
+    """Redraw the document named on the command line."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m xoe.document docs/wire-format.md")
+    path = Path(sys.argv[1])
+    try:
+        path.write_text(redraw(path.read_text()))
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path}: {error}")
+
+
+if __name__ == "__main__":
+    main()
