@@ -1,0 +1,194 @@
+"""From a trace to what each NIC is told to do: addresses, pages, windows, commands.
+
+Ranks are placed on the NICs in equal blocks. A rank's memory is a region padded to a power of two, the regions of a
+NIC laid end to end, as in an xGMI hive. A region begins with the counter that says how many messages have arrived,
+and then has the rank's receive buffers, message after message.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from xoe.wire import DATA_MAX, Opcode, Rights
+
+from .trace import Message, RecordedRead, Trace, TraceError
+
+RANKS = 8
+PAGE_MIN, PAGE_MAX = 12, 30  # log2 of what the CAM can hold
+COUNTER = 0  # offset of a rank's counter in its region
+BUFFERS = 4096  # offset of its receive buffers
+VIRTUAL_BASE = 1 << 44
+ALL_RIGHTS = Rights.READ | Rights.WRITE | Rights.ATOMIC
+
+
+@dataclass(frozen=True)
+class Page:
+    """A translation of NIC ``nic``: 2^``size_log2`` bytes at ``address`` in ``space`` lie on ``target`` at ``base``."""
+
+    nic: int
+    space: int
+    address: int
+    size_log2: int
+    target: int
+    qp: int
+    base: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a NIC is told to do, and for which message (None for a recorded read)."""
+
+    opcode: int
+    address: int
+    length: int
+    space: int
+    qp: int
+    data: bytes = b""
+    message: Message | None = None
+
+
+@dataclass
+class Workload:
+    """Everything that a run needs but the hardware.
+
+    Attributes:
+        phases: for each phase, for each NIC, its commands in order.
+        pages: every NIC's translations.
+        memory: for each NIC what its memory holds before the run; its size is a power of two.
+        reads: the recorded data, by virtual address, where the trace has any.
+    """
+
+    name: str
+    nics: int
+    phases: list[list[list[Command]]]
+    pages: list[Page]
+    memory: list[bytearray]
+    messages: int
+    reads: dict[int, bytes] = field(default_factory=dict)
+
+
+def build(trace: Trace, seed: int, nics: int = 2) -> Workload:
+    """Lay out a trace's memory and turn it into commands.
+
+    Raises:
+        TraceError: a rank that does not exist, or more memory than a page can map.
+    """
+    return _from_reads(trace, seed) if trace.reads else _from_messages(trace, seed, nics)
+
+
+def _log2_size(size: int) -> int:
+    return max(PAGE_MIN, (size - 1).bit_length())
+
+
+def _from_messages(trace: Trace, seed: int, nics: int) -> Workload:
+    place = _Placement(trace, nics)
+    rng = random.Random(seed)
+    memory = [bytearray(rng.randbytes(place.ranks_per_nic << place.region_log2)) for _ in range(nics)]
+    for nic in memory:
+        for rank in range(place.ranks_per_nic):
+            counter = (rank << place.region_log2) + COUNTER
+            nic[counter : counter + 8] = bytes(8)
+    phases = []
+    crossing = [message for message in trace.messages if place.crosses(message)]
+    for phase in sorted({message.phase for message in crossing}):
+        commands: list[list[Command]] = [[] for _ in range(nics)]
+        for message in crossing:
+            if message.phase == phase:
+                commands[place.nic(message.src_rank)] += _commands(message, place, rng)
+        phases.append(commands)
+    return Workload(trace.name, nics, phases, place.pages(), memory, len(crossing))
+
+
+class _Placement:
+    """Which rank is where, and where each message lands."""
+
+    def __init__(self, trace: Trace, nics: int) -> None:
+        self.nics = nics
+        self.ranks_per_nic = RANKS // nics
+        used = [BUFFERS] * RANKS
+        self.offsets: dict[Message, int] = {}
+        for message in trace.messages:
+            for column in ("src_rank", "dst_rank"):
+                rank = getattr(message, column)
+                if rank >= RANKS:
+                    raise TraceError(f"line {message.line}: {column} must be below {RANKS}, not {rank}")
+            self.offsets[message] = used[message.dst_rank]
+            used[message.dst_rank] += message.size
+        self.region_log2 = _log2_size(max(used))
+        if self.region_log2 > PAGE_MAX:
+            raise TraceError(f"the messages to one rank must fit a page of 1 GB, not {max(used)} bytes")
+
+    def nic(self, rank: int) -> int:
+        return rank // self.ranks_per_nic
+
+    def crosses(self, message: Message) -> bool:
+        return message.size > 0 and self.nic(message.src_rank) != self.nic(message.dst_rank)
+
+    def region(self, rank: int) -> int:
+        """Virtual address of a rank's memory, the same for every rank that looks at it."""
+        return VIRTUAL_BASE + (rank << self.region_log2)
+
+    def address(self, message: Message) -> int:
+        return self.region(message.dst_rank) + self.offsets[message]
+
+    def qp(self, rank: int, peer: int) -> int:
+        """The queue pair that ``rank`` uses towards ``peer``, on the NIC of ``rank``."""
+        return rank % self.ranks_per_nic * self.ranks_per_nic + peer % self.ranks_per_nic
+
+    def pages(self) -> list[Page]:
+        return [
+            Page(
+                nic=self.nic(src),
+                space=src,
+                address=self.region(dst),
+                size_log2=self.region_log2,
+                target=self.nic(dst),
+                qp=self.qp(dst, src),
+                base=dst % self.ranks_per_nic << self.region_log2,
+            )
+            for src in range(RANKS)
+            for dst in range(RANKS)
+            if self.nic(src) != self.nic(dst)
+        ]
+
+
+def _commands(message: Message, place: _Placement, rng: random.Random) -> list[Command]:
+    """The operations that carry a message, finished by an atomic on the receiver's counter."""
+    space, qp = message.src_rank, place.qp(message.src_rank, message.dst_rank)
+    found = []
+    for start in range(0, message.size, DATA_MAX):
+        length = min(DATA_MAX, message.size - start)
+        address = place.address(message) + start
+        if message.is_get:
+            found.append(Command(Opcode.READ, address, length, space, qp, message=message))
+        else:
+            found.append(Command(Opcode.WRITE, address, length, space, qp, rng.randbytes(length), message))
+    counter = place.region(message.dst_rank) + COUNTER
+    one = (1).to_bytes(8, "little")
+    return [*found, Command(Opcode.ADD, counter, 8, space, qp, one, message)]
+
+
+def _from_reads(trace: Trace, seed: int) -> Workload:
+    """NIC 0 reads at the recorded addresses; NIC 1 has the recorded data there."""
+    reads = trace.reads
+    low = min(read.address for read in reads)
+    size_log2 = _log2_size(max(read.address + len(read.data) for read in reads) - low)
+    start = low >> size_log2 << size_log2
+    if any(read.address + len(read.data) > start + (1 << size_log2) for read in reads):
+        size_log2 += 1
+        start = low >> size_log2 << size_log2
+    if size_log2 > PAGE_MAX:
+        raise TraceError(f"{trace.name}: the reads must lie in one page of 1 GB, not in 2^{size_log2} bytes")
+    rng = random.Random(seed)
+    memory = [bytearray(rng.randbytes(1 << PAGE_MIN)), bytearray(rng.randbytes(1 << size_log2))]
+    commands = [_recorded(read, memory[1], start) for read in reads]
+    page = Page(nic=0, space=0, address=start, size_log2=size_log2, target=1, qp=0, base=0)
+    return Workload(
+        trace.name, 2, [[commands, []]], [page], memory, len(reads), {read.address: read.data for read in reads}
+    )
+
+
+def _recorded(read: RecordedRead, memory: bytearray, start: int) -> Command:
+    memory[read.address - start : read.address - start + len(read.data)] = read.data
+    return Command(Opcode.READ, read.address, len(read.data), 0, 0)
