@@ -5,7 +5,6 @@ Each table stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; wha
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from enum import IntEnum
@@ -15,7 +14,8 @@ from .header import Header
 from .wire import ATOMICS, RESPONSE_BIT, SUPPORTED, FrameHeader, Opcode, OperationHeader, Status, TrafficClass
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+def draw_table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """A table in Markdown."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
@@ -26,7 +26,7 @@ def header_table(header: type[Header]) -> str:
         (field.offset // 8, 7 - field.offset % 8, field.width, _field_name(field.name), field.text or "Sent 0, ignored")
         for field in header.layout()
     )
-    return _table(("byte", "bit", "width", "field", "holds"), rows)
+    return draw_table(("byte", "bit", "width", "field", "holds"), rows)
 
 
 def _field_name(name: str) -> str:
@@ -45,7 +45,7 @@ def opcode_table() -> str:
         )
         for op in Opcode
     )
-    return _table(("request", "response", "operation", "state", "class"), rows)
+    return draw_table(("request", "response", "operation", "state", "class"), rows)
 
 
 def _words(member: IntEnum) -> str:
@@ -60,7 +60,7 @@ def _group(opcode: Opcode) -> str:
 
 def enumeration_table(members: type[IntEnum]) -> str:
     """Number and name of each member."""
-    return _table(("value", "meaning"), ((int(member), _words(member)) for member in members))
+    return draw_table(("value", "meaning"), ((int(member), _words(member)) for member in members))
 
 
 def tables() -> dict[str, str]:
@@ -74,32 +74,31 @@ def tables() -> dict[str, str]:
     }
 
 
-def redraw(text: str) -> str:
+def redraw(text: str, drawn: dict[str, str]) -> str:
     """The document with every table drawn anew.
 
     Raises:
         ValueError: a table has no place in the document.
     """
-    for name, table in tables().items():
-        place = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        places = place.findall(text)
-        if len(places) != 1:
-            raise ValueError(f"the document must have one place for the table {name!r}, not {len(places)}")
-        before, after = places[0]
-        text = place.sub(before + table.replace("\\", r"\\") + "\n" + after, text)
+    for name, table in drawn.items():
+        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+        if text.count(begin) != 1 or text.count(end) != 1:
+            raise ValueError(f"the document must have one place for the table {name!r}")
+        before, rest = text.split(begin)
+        text = f"{before}{begin}{table}\n{end}{rest.split(end)[1]}"
     return text
 
 
-def main() -> None:
-    """Redraw the document named on the command line."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m xoe.document docs/wire-format.md")
-    path = Path(sys.argv[1])
+def redraw_file(arguments: list[str], drawn: dict[str, str], usage: str) -> None:
+    """Redraw the document named on a command line ``arguments``; what is wrong with it ends the program."""
+    if len(arguments) != 2:
+        sys.exit(f"usage: {usage}")
+    path = Path(arguments[1])
     try:
-        path.write_text(redraw(path.read_text()))
+        path.write_text(redraw(path.read_text(), drawn))
     except (OSError, ValueError) as error:
         sys.exit(f"{path}: {error}")
 
 
 if __name__ == "__main__":
-    main()
+    redraw_file(sys.argv, tables(), "python -m xoe.document docs/wire-format.md")

@@ -1,0 +1,60 @@
+"""Draws the tables of ``docs/ports.md`` from the layouts: ``python -m xoe_hdl.document docs/ports.md``."""
+
+from __future__ import annotations
+
+import sys
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from xoe.document import draw_table, redraw_file
+
+from .cam import Cam
+from .layouts import CFG, TRANSLATION, WINDOW, command_beat, completion_beat
+
+_WIDTH = 64  # any: bit numbers are drawn relative to it
+
+
+def _fields(layout: data.StructLayout, prefix: str = "", start: int = 0) -> list[tuple[str, int, int]]:
+    """Name, offset and width in bits of every plain field, nested ones with their path."""
+    found = []
+    for name, field in layout:
+        if isinstance(field.shape, data.StructLayout):
+            found += _fields(field.shape, f"{prefix}{name}.", start + field.offset)
+        else:
+            found.append((prefix + name, start + field.offset, Shape.cast(field.shape).width))
+    return found
+
+
+def tdata_table(layout: data.StructLayout) -> str:
+    """Where each field of a stream's ``tdata`` is; with W for the data width where the stream carries data."""
+    has_data = layout.members.get("data") == _WIDTH
+    rows = []
+    for name, offset, width in _fields(layout):
+        if has_data and name == "data":
+            rows.append((f"`{name}`", "W-1:0", "W"))
+            continue
+        low = offset - _WIDTH if has_data else offset
+        high = low + width - 1
+        rows.append((f"`{name}`", f"W+{high}:W+{low}" if has_data else f"{high}:{low}", width))
+    return draw_table(("field", "bits", "width"), rows)
+
+
+def cfg_table() -> str:
+    """The settings' ports."""
+    return draw_table(("port", "width"), ((f"`cfg_{name}`", width) for name, _, width in _fields(CFG)))
+
+
+def tables() -> dict[str, str]:
+    """Every table of the document, by its name there."""
+    return {
+        "command": tdata_table(command_beat(_WIDTH)["data"].shape),
+        "completion": tdata_table(completion_beat(_WIDTH)["data"].shape),
+        "translation": tdata_table(Cam(64, TRANSLATION).write.payload.shape()),
+        "window": tdata_table(Cam(16, WINDOW).write.payload.shape()),
+        "cfg": cfg_table(),
+    }
+
+
+if __name__ == "__main__":
+    redraw_file(sys.argv, tables(), "python -m xoe_hdl.document docs/ports.md")
