@@ -55,13 +55,18 @@ def to_verilog(component: wiring.Component, name: str) -> str:
     return verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
 
 
+def module_ports(component: wiring.Component) -> list[Port]:
+    """The ports that ``to_verilog`` gives a block, but for clock and reset."""
+    return list(_interface_ports(component.signature, component, ""))
+
+
 class _Top(Elaboratable):
     """The module that carries the names: one plain signal for each port, joined to the block inside."""
 
     def __init__(self, component: wiring.Component) -> None:
         self.domain = ClockDomain("sync")
         self._component = component
-        self._ports = list(_interface_ports(component.signature, component, ""))
+        self._ports = module_ports(component)
         self.signals = [Signal(len(port.value), name=port.name) for port in self._ports]
 
     def elaborate(self, platform: object) -> Module:
