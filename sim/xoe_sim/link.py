@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
+
 from xoe_hdl.verilog import module_ports
 
 RECEIVE, TRANSMIT = "s_axis_t", "m_axis_t"
@@ -19,7 +20,7 @@ def peer(nic: int) -> int:
 
 
 def link_verilog(component: wiring.Component, module: str, top: str, nics: int = 2) -> str:
-    """Verilog of a module ``top`` with ``nics`` (an even number) instances of ``module``, the export of ``component``."""
+    """Verilog of module ``top``: ``nics`` (an even number) of ``module``, which is the export of ``component``."""
     outside: list[str] = ["input clk", "input rst"]
     inside: list[str] = []
     for nic in range(nics):
