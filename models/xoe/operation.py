@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from .wire import GRID, RESPONSE_BIT, Opcode, OperationHeader, Status
+from .wire import GRID, RESPONSE_BIT, Opcode, OperationHeader, Status, data_words
+
+TRIMMED = (Opcode.WRITE, Opcode.READ | RESPONSE_BIT)  # their data may end inside a word
 
 
 def padded(data: bytes) -> bytes:
@@ -60,7 +62,8 @@ def split(payload: bytes) -> tuple[list[Operation], bool]:
 
     One whose data runs past the end of the payload comes without data and with status MALFORMED, so that it can be
     answered; half a header has no tag to answer to, and yields nothing. A request's status is otherwise DONE, whatever
-    its field holds.
+    its field holds. Data is cut to ``length`` bytes where that is what the words hold, and else left as it is, so that
+    whoever checks the operation sees that they do not match.
     """
     found: list[Operation] = []
     at = 0
@@ -72,7 +75,7 @@ def split(payload: bytes) -> tuple[list[Operation], bool]:
         status = header.status if header.opcode & RESPONSE_BIT else Status.DONE
         if at > len(payload):
             data, status = b"", Status.MALFORMED
-        elif header.opcode in (Opcode.WRITE, Opcode.READ | RESPONSE_BIT):
+        elif header.opcode in TRIMMED and header.words == data_words(header.opcode, header.length):
             data = data[: header.length]
         found.append(Operation(header.opcode, header.tag, header.address, header.length, data, status))
     return found, at == len(payload)
