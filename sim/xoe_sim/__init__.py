@@ -1,0 +1,1 @@
+"""How xoe is built for simulation and run."""
