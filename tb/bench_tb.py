@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import cocotb
+
 from xoe_tb import PAUSES, FrameSink, FrameSource, start
 
 

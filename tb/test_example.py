@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Out
 
 from vectors import VECTORS
 from xoe_hdl.layouts import axis
-from xoe_sim.build import BenchFailure, run_bench
+from xoe_sim.build import BenchError, run_bench
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -46,7 +46,7 @@ def test_the_documented_bench_takes_a_good_frame(width):
 def test_the_documented_bench_refuses_a_broken_frame():
     broken = bytearray(VECTORS["atomics"])
     broken[50] ^= 1
-    with pytest.raises(BenchFailure, match="not a frame of ours: the end-to-end CRC is wrong"):
+    with pytest.raises(BenchError, match="not a frame of ours: the end-to-end CRC is wrong"):
         run_bench(Repeater(bytes(broken), 64), "repeater_broken", "example_bench")
 
 

