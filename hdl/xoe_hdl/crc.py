@@ -1,0 +1,202 @@
+"""The end-to-end CRC-32 of ``xoe.crc`` in hardware: one beat a clock, frames back to back, no back-pressure.
+
+The register is linear over GF(2) in its own bits and in the data's (the polynomial is that of IEEE 802.3 3.2.9). Each
+step is therefore a matrix, found here by putting unit vectors through ``xoe.crc``, and becomes one XOR tree an output
+bit. Two things follow, and both save logic:
+
+- Words of 0 after the end are undone after the fact, so that no data is ever shifted into place.
+- The header follows the operations, so the operations' part is kept already advanced over the header's 22 bytes, and
+  the header's part is just XORed to it: ``crc = payload.crc ^ header.crc``, in either order and as late as one likes.
+
+A CRC is a plain number here, as ``xoe.crc.frame_crc`` gives it. It is sent most significant byte first, so on a bus it
+is ``byte_swap(crc)``.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import xor
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from xoe.config import check_choice, check_range
+from xoe.crc import INITIAL, INVERT, advance, rewind
+from xoe.frame import clear_mark
+from xoe.wire import GRID, FrameHeader
+
+WORD = 8 * GRID
+CRC_WIDTHS = (64, 128, 256, 512, 1024)
+LEAD_WORDS = 4  # words in front of the operations in canonical alignment
+_DIGIT = 3  # bits of the number of zero words undone in one clock
+
+
+def _multiply(columns: list[int], value: Value) -> Value:
+    """The 32-bit product of ``value`` and the matrix whose column for bit ``n`` of ``value`` is ``columns[n]``."""
+    rows = [sum((column >> row & 1) << bit for bit, column in enumerate(columns)) for row in range(32)]
+    return Cat((value & row).xor() for row in rows)
+
+
+def _move(state: int, size: int) -> int:
+    return advance(state, bytes(size)) if size >= 0 else rewind(state, -size)
+
+
+def _state_columns(size: int) -> list[int]:
+    """Columns of the step over ``size`` bytes of 0, forwards or, when negative, back."""
+    return [_move(1 << bit, size) for bit in range(32)]
+
+
+def _data_columns(size: int, after: int) -> list[int]:
+    """Columns of ``size`` bytes of data, as they lie on a bus, followed by ``after`` bytes of 0."""
+    return [advance(0, (1 << bit).to_bytes(size, "little") + bytes(after)) for bit in range(8 * size)]
+
+
+_MARK = data.StructLayout({"valid": 1, "first": 1, "last": 1, "zeros": bits_for(max(CRC_WIDTHS) // WORD)})
+"""What travels beside a beat through the pipeline."""
+
+
+def _register(m: Module, mark: data.View, name: str) -> data.View:
+    late = Signal(_MARK, name=name)
+    m.d.sync += late.eq(mark)
+    return late
+
+
+def crc_beat(width: int) -> data.StructLayout:
+    """What ``PayloadCrc`` takes.
+
+    ``data`` is 0 outside the operations; ``zeros`` (used with ``last``) is how many words at the end of the last beat
+    lie after them: 0..width/64. A last beat may be all zero, unless it is the first too.
+    """
+    return data.StructLayout({"data": width, "first": 1, "last": 1, "zeros": range(width // WORD + 1)})
+
+
+class PayloadCrc(wiring.Component):
+    """The part of a frame's CRC that comes from its operations.
+
+    A beat in each clock in which ``valid`` is high; always accepted. Clocks without a beat may come anywhere. The last
+    beat of a frame may be followed at once by the first of the next. ``done`` is high for one clock, ``latency``
+    clocks after the last beat (given in clock t, ``done`` and ``crc`` are registers that hold it in clock
+    t + latency); ``crc`` includes the final inversion. Stages: words, their sum, the loop, the zero words undone.
+
+    Args:
+        width: bits of a beat: 64, 128, 256, 512 or 1024.
+        lead: words of 0 that come before the operations, counted from the beat marked ``first``. The default is
+            that of canonical alignment with every beat given; 0..4.
+
+    Attributes:
+        latency: 2 clocks at 64 bits, 4 at 128 to 512, 5 at 1024.
+
+    Raises:
+        ConfigError: a parameter outside these bounds.
+    """
+
+    def __init__(self, width: int, lead: int = LEAD_WORDS) -> None:
+        check_choice("width", width, CRC_WIDTHS)
+        check_range("lead", lead, 0, LEAD_WORDS)
+        self.width, self.lead = width, lead
+        self._words = width // WORD
+        count_bits = bits_for(self._words - 1) if self._words > 1 else 0
+        self._digits = [(low, min(low + _DIGIT, count_bits)) for low in range(0, count_bits, _DIGIT)]
+        self.latency = 2 + (self._words > 1) + len(self._digits)
+        super().__init__({"valid": In(1), "beat": In(crc_beat(width)), "done": Out(1), "crc": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Build the pipeline: words, sum, loop, undo."""
+        m = Module()
+        mark = Signal(_MARK)
+        m.d.comb += [mark.valid.eq(self.valid), mark.first.eq(self.beat.first), mark.last.eq(self.beat.last)]
+        m.d.comb += mark.zeros.eq(self.beat.zeros)
+
+        terms = [Signal(32, name=f"term_{at}", reset_less=True) for at in range(self._words)]
+        for at, term in enumerate(terms):
+            after = (self._words - 1 - at) * GRID + FrameHeader.SIZE
+            word = self.beat.data.word_select(at, WORD)
+            m.d.sync += term.eq(_multiply(_data_columns(GRID, after), word))
+        mark = _register(m, mark, "mark_words")
+        total = terms[0]
+        if self._words > 1:
+            total = Signal(32, reset_less=True)
+            m.d.sync += total.eq(Cat(Cat(term[bit] for term in terms).xor() for bit in range(32)))
+            mark = _register(m, mark, "mark_sum")
+
+        state = Signal(32, reset_less=True)
+        start = _move(INITIAL, FrameHeader.SIZE - GRID * self.lead + self.width // 8)
+        moved = _multiply(_state_columns(self.width // 8), state)
+        is_empty = mark.last & (mark.zeros == self._words)  # all after the end: nothing to undo if it is left out
+        with m.If(mark.valid & ~is_empty):
+            m.d.sync += state.eq(total ^ Mux(mark.first, start, moved))
+        mark = _register(m, mark, "mark_loop")
+
+        crc = state
+        for low, high in self._digits:
+            undone = Signal(32, name=f"undone_{low}", reset_less=True)
+            digit = mark.zeros[low:high]
+            choices = [_multiply(_state_columns(-GRID * (n << low)), crc) for n in range(1 << high - low)]
+            m.d.sync += undone.eq(Array(choices)[digit])
+            mark, crc = _register(m, mark, f"mark_{low}"), undone
+        m.d.comb += [self.crc.eq(crc ^ INVERT), self.done.eq(mark.valid & mark.last)]
+        return m
+
+
+class HeaderCrc(wiring.Component):
+    """The part of a frame's CRC that comes from its header: XOR it to ``PayloadCrc.crc`` and the CRC is whole.
+
+    A header in every clock, free-running; ``crc`` belongs to the ``header`` of ``latency`` (2) clocks before. The
+    congestion mark counts as 0 whatever ``header`` has there.
+    """
+
+    latency = 2
+
+    def __init__(self) -> None:
+        super().__init__({"header": In(8 * FrameHeader.SIZE), "crc": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Build the two stages: parts of the header, their sum."""
+        m = Module()
+        kept = int.from_bytes(clear_mark(b"\xff" * FrameHeader.SIZE), "little")
+        terms = []
+        for low in range(0, FrameHeader.SIZE, GRID):
+            size = min(GRID, FrameHeader.SIZE - low)
+            part = (self.header & kept)[8 * low : 8 * (low + size)]
+            term = Signal(32, name=f"term_{low}", reset_less=True)
+            m.d.sync += term.eq(_multiply(_data_columns(size, FrameHeader.SIZE - low - size), part))
+            terms.append(term)
+        m.d.sync += self.crc.eq(reduce(xor, terms))
+        return m
+
+
+class FrameCrc(wiring.Component):
+    """The whole CRC: ``PayloadCrc`` and ``HeaderCrc`` joined, for whoever has the header by the last beat.
+
+    Ports, ``latency`` and arguments are those of ``PayloadCrc``; ``header`` is taken with the last beat. One XOR
+    follows the registers before ``crc``.
+    """
+
+    def __init__(self, width: int, lead: int = LEAD_WORDS) -> None:
+        self._payload = PayloadCrc(width, lead)
+        self.latency = self._payload.latency
+        super().__init__(
+            {
+                "valid": In(1),
+                "beat": In(crc_beat(width)),
+                "header": In(8 * FrameHeader.SIZE),
+                "done": Out(1),
+                "crc": Out(32),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Join the two, the header's part delayed to match."""
+        m = Module()
+        m.submodules.payload = payload = self._payload
+        m.submodules.header = header = HeaderCrc()
+        m.d.comb += [payload.valid.eq(self.valid), payload.beat.eq(self.beat), header.header.eq(self.header)]
+        part = header.crc
+        for stage in range(self.latency - header.latency):
+            late = Signal(32, name=f"header_{stage}", reset_less=True)
+            m.d.sync += late.eq(part)
+            part = late
+        m.d.comb += [self.crc.eq(payload.crc ^ part), self.done.eq(payload.done)]
+        return m
