@@ -27,6 +27,15 @@ os.environ["AMARANTH_USE_YOSYS"] = "builtin"
 
 STREAM_FIELDS = ("data", "keep", "last", "user")
 
+HEADER = """\
+// What Amaranth writes on purpose: names for fields that nothing reads, registers with an initial value beside their
+// reset, and a module for each block in one file. Verilator's other warnings all apply.
+/* verilator lint_off UNUSEDSIGNAL */
+/* verilator lint_off PROCASSINIT */
+/* verilator lint_off DECLFILENAME */
+
+"""
+
 
 class ExportError(ValueError):
     """A port that has no faithful form in Verilog; the message names it and says why."""
@@ -52,7 +61,7 @@ def to_verilog(component: wiring.Component, name: str) -> str:
         if signal.name in ports:
             raise ExportError(f"two ports are called {signal.name}")
         ports[signal.name] = (signal, None)
-    return verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+    return HEADER + verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
 
 
 def module_ports(component: wiring.Component) -> list[Port]:
