@@ -9,7 +9,7 @@ from amaranth.lib import data
 
 from xoe.document import draw_table, redraw_file
 
-from .cam import Cam
+from .cam_writer import write_layout
 from .layouts import CFG, TRANSLATION, WINDOW, command_beat, completion_beat
 
 _WIDTH = 64  # any: bit numbers are drawn relative to it
@@ -50,8 +50,8 @@ def tables() -> dict[str, str]:
     return {
         "command": tdata_table(command_beat(_WIDTH)["data"].shape),
         "completion": tdata_table(completion_beat(_WIDTH)["data"].shape),
-        "translation": tdata_table(Cam(64, TRANSLATION).write.payload.shape()),
-        "window": tdata_table(Cam(16, WINDOW).write.payload.shape()),
+        "translation": tdata_table(write_layout(TRANSLATION)),
+        "window": tdata_table(write_layout(WINDOW)),
         "cfg": cfg_table(),
     }
 

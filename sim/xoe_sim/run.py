@@ -1,0 +1,57 @@
+"""Runs a workload on two NICs in a simulator and gathers its figures."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from xoe.config import NicConfig
+from xoe_hdl.nic import Nic
+
+from .build import BenchFailure, BuildError, make_build, run
+from .link import link_verilog
+from .runners import ROOT
+from .tools import ToolMissing
+
+MODULE, TOP = "xoe_nic", "xoe_link"
+
+
+class RunError(RuntimeError):
+    """The run did not come to its end; the message says why."""
+
+
+def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
+    """Build the two NICs, run the workload, and return its figures, which ``result.json`` holds too.
+
+    Raises:
+        RunError: a tool is missing, the design cannot be built, or the simulation ended early.
+    """
+    nic = Nic(config)
+    output = options.output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    result_file = output / "result.json"
+    result_file.unlink(missing_ok=True)
+    link = ROOT / "build" / "verilog" / f"{TOP}_{config.data_width}.v"
+    _write_if_new(link, link_verilog(nic, MODULE, TOP))
+    parameters = {
+        "width": config.data_width,
+        "seed": options.seed,
+        "trace": str(options.trace.resolve()) if options.trace else None,
+        "output": str(output),
+    }
+    try:
+        build = make_build(nic, MODULE, options.sim, sources=[link], top=TOP, waves=options.waves, optimise="-O2")
+        run(build, "bench_workload", parameters, options.seed)
+    except (ToolMissing, BuildError, BenchFailure) as error:
+        raise RunError(str(error)) from None
+    result = json.loads(result_file.read_text()) | {"simulator": options.sim, "seed": options.seed}
+    result_file.write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def _write_if_new(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)

@@ -1,0 +1,243 @@
+"""Two NICs joined by a link carry a workload; memories and completions are held against the golden models.
+
+Leaves ``result.json`` and ``wire.pcap`` in the folder that the parameters name. What the traffic got wrong is in the
+result, not an exception, so that a run can tell everything that it found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import cocotb
+from cocotb.triggers import ClockCycles, Combine
+from cocotb.utils import get_sim_time
+from scapy.utils import RawPcapWriter
+
+from xoe.config import NicConfig
+from xoe.wire import ETHERTYPE, TrafficClass
+from xoe_hdl.nic import Nic
+from xoe_sim.predict import Prediction, mac, node, predict, translations, windows
+from xoe_sim.report import ETHERNET_OVERHEAD, percentile
+from xoe_sim.trace import generate, read_trace
+from xoe_sim.workload import Command, Workload, build
+from xoe_tb import params, start
+from xoe_tb.bench import CLOCK_NS
+from xoe_tb.nic import NicSide
+
+PATIENCE = 50_000  # clocks without a completion that are called a hang
+MISMATCHES_MAX = 10  # told one by one; the rest are counted
+IDS = 1 << 16
+PCP = {TrafficClass.REQUEST: 1, TrafficClass.RESPONSE: 2, TrafficClass.ATOMIC: 3, TrafficClass.PROBE: 4}
+LINKTYPE_ETHERNET = 1
+GOOD = frozenset(  # counters of what went well
+    ("frames", "operations", "bytes", "accepted", "host", "control", "read", "write", "atomic", "fence")
+)
+
+
+class Run:
+    """A workload under way, and what is found out about it."""
+
+    def __init__(self, work: Workload, prediction: Prediction, sides: list[NicSide]) -> None:
+        self.work, self.prediction, self.sides = work, prediction, sides
+        self.mismatches: list[str] = []
+        self.latencies: list[int] = []
+        self.completed = 0
+        self.total = sum(len(commands) for phase in work.phases for commands in phase)
+        self.phase_bounds: list[list[int]] = []
+
+    async def carry(self) -> None:
+        """Every phase, each when the one before is complete."""
+        for number, phase in enumerate(self.work.phases):
+            before = [len(side.wire.frames) for side in self.sides]
+            tasks = [
+                cocotb.start_soon(self._carry_one(side, commands, self.prediction.completions[number][nic]))
+                for nic, (side, commands) in enumerate(zip(self.sides, phase, strict=True))
+            ]
+            watch = cocotb.start_soon(self._watch())
+            await Combine(*tasks)
+            watch.cancel()
+            self.phase_bounds.append(before)
+        self.phase_bounds.append([len(side.wire.frames) for side in self.sides])
+
+    async def _carry_one(self, side: NicSide, commands: list[Command], expected: list) -> None:
+        """One NIC's part of a phase: ask for everything, then judge what comes back, in whatever order."""
+        ids = itertools.count()
+        for command in commands:
+            side.commands.send(
+                command.data,
+                opcode=command.opcode,
+                id=next(ids) % IDS,
+                length=command.length,
+                qp=command.qp,
+                address_space=command.space,
+                address=command.address,
+            )
+        waiting = list(range(len(commands)))
+        for _ in commands:
+            completion = await side.completions.recv()
+            # Ids repeat only after 65,536 commands, far more than are in flight.
+            index = next((index for index in waiting if index % IDS == completion.id), None)
+            self.completed += 1
+            self._show_progress()
+            if index is None:
+                self._mismatch(f"a completion with id {completion.id}, which nobody waits for")
+                continue
+            waiting.remove(index)
+            now = round(get_sim_time("ns"))
+            self.latencies.append((now - side.commands.taken.pop(completion.id)) // CLOCK_NS)
+            self._judge(commands[index], completion, expected[index])
+
+    def _judge(self, command: Command, completion, expected) -> None:
+        found = completion.status, completion.data[: len(expected.data)]
+        if found != (expected.status, expected.data):
+            self._mismatch(
+                f"{_name(command)}, address {command.address:#x}: expected status {expected.status} "
+                f"and {expected.data.hex() or 'no data'}, found status {found[0]} and {found[1].hex() or 'no data'}"
+            )
+
+    def _mismatch(self, text: str) -> None:
+        self.mismatches.append(text)
+
+    async def _watch(self) -> None:
+        """Give up when nothing completes any more."""
+        while True:
+            before = self.completed
+            await ClockCycles(self.sides[0].dut.clk, PATIENCE)
+            if self.completed == before:
+                raise TimeoutError(
+                    f"nothing completed for {PATIENCE} clocks; {self.completed} of {self.total} operations are complete"
+                )
+
+    def _show_progress(self) -> None:
+        step = max(1, self.total // 20)
+        if self.completed % step == 0 or self.completed == self.total:
+            print(f"  {self.completed:>7,} of {self.total:,} operations", file=sys.stderr, flush=True)
+
+    def compare_memories(self) -> int:
+        """Hold every byte against the prediction; returns how many there were."""
+        for nic, (side, expected) in enumerate(zip(self.sides, self.prediction.memory, strict=True)):
+            found = side.ram.read(0, len(expected))
+            if found == expected:
+                continue
+            wrong = [at for at in range(len(expected)) if found[at] != expected[at]]
+            owners = Counter(self._owner(nic, at) for at in wrong)
+            first = {self._owner(nic, at): at for at in reversed(wrong)}
+            for owner, count in owners.items():
+                at = first[owner]
+                self._mismatch(
+                    f"{owner}, NIC {nic} memory {at:#x}: expected {expected[at]:#04x}, found {found[at]:#04x}"
+                    f" ({count} bytes differ)"
+                )
+        return sum(map(len, self.prediction.memory))
+
+    def _owner(self, nic: int, at: int) -> str:
+        """The message that was to write a byte of memory."""
+        for command in itertools.chain.from_iterable(itertools.chain.from_iterable(self.work.phases)):
+            for page in self.work.pages:
+                start = command.address - page.address + page.base
+                if page.space == command.space and page.target == nic and start <= at < start + command.length:
+                    return _name(command)
+        return "no message"
+
+
+def _name(command: Command) -> str:
+    message = command.message
+    if message is None:
+        return "recorded read"
+    return (
+        f"message {message.src_rank} to {message.dst_rank} of phase {message.phase} ({message.op}, line {message.line})"
+    )
+
+
+def figures(run: Run, width: int, compared: int) -> dict:
+    """The result, but for what only the caller of the simulator knows."""
+    frames = [frame for side in run.sides for frame in side.wire.frames]
+    step = width // 8
+    busiest = max(_busy_spans(run, step), key=lambda span: span[0])
+    return {
+        "workload": run.work.name,
+        "width": width,
+        "messages": run.work.messages,
+        "operations": run.completed,
+        "data_bytes": sum(command.length for phase in run.work.phases for commands in phase for command in commands),
+        "frames": len(frames),
+        "frame_bytes": sum(len(data) for data, _, _ in frames),
+        "wire_bytes": sum(len(data) + ETHERNET_OVERHEAD for data, _, _ in frames),
+        "used_beats": sum(side.wire.beats for side in run.sides),
+        "ideal_beats": math.ceil(sum(len(data) for data, _, _ in frames) / step),
+        "busiest_ideal": busiest[0],
+        "busiest_clocks": busiest[1],
+        "cycles": round(get_sim_time("ns")) // CLOCK_NS,
+        "latency_median": percentile(run.latencies, 0.5),
+        "latency_p99": percentile(run.latencies, 0.99),
+        "drops": _drops(run.sides),
+        "compared_bytes": compared,
+        "mismatches": run.mismatches[:MISMATCHES_MAX],
+        "mismatches_untold": max(0, len(run.mismatches) - MISMATCHES_MAX),
+        "verdict": "failed" if run.mismatches else "passed",
+    }
+
+
+def _busy_spans(run: Run, step: int):
+    """For each phase and direction: the beats that its bytes need, and the clocks from its first beat to its last."""
+    for begin, end in itertools.pairwise(run.phase_bounds):
+        for nic, side in enumerate(run.sides):
+            frames = side.wire.frames[begin[nic] : end[nic]]
+            if frames:
+                clocks = (frames[-1][2] - frames[0][1]) // CLOCK_NS + 1
+                yield math.ceil(sum(len(data) for data, _, _ in frames) / step), clocks
+
+
+def _drops(sides: list[NicSide]) -> dict[str, int]:
+    """Everything dropped, refused or faulted, over all NICs."""
+    total: Counter = Counter()
+    for side in sides:
+        for block, counters in side.counters().items():
+            total.update({f"{block}.{name}": count for name, count in counters.items() if name not in GOOD})
+    return dict(total)
+
+
+def write_pcap(path: Path, sides: list[NicSide]) -> None:
+    """All frames of the wire in the order in which they ended."""
+    frames = sorted((frame for side in sides for frame in side.wire.frames), key=lambda frame: frame[2])
+    with RawPcapWriter(str(path), linktype=LINKTYPE_ETHERNET, nano=True) as writer:
+        writer.write_header(None)
+        for data, _, ended in frames:
+            writer.write_packet(data, sec=ended // 10**9, usec=ended % 10**9)
+
+
+@cocotb.test()
+async def workload(dut) -> None:
+    """Carry the workload and leave the result."""
+    options = params()
+    width, seed, output = options["width"], options["seed"], Path(options["output"])
+    trace = read_trace(Path(options["trace"])) if options["trace"] else generate(seed)
+    work = build(trace, seed)
+    prediction = predict(work)
+    nic = Nic(NicConfig(data_width=width))
+    sides = [NicSide(dut, f"n{index}_", nic, len(content)) for index, content in enumerate(work.memory)]
+    for index, side in enumerate(sides):
+        side.ram.write(0, bytes(work.memory[index]))
+        side.configure(
+            mac=mac(index),
+            node=node(index),
+            ethertype=ETHERTYPE,
+            mtu=nic.config.mtu,
+            tagged=1,
+            vid=1,
+            pcp=[PCP.get(index, 0) for index in range(8)],
+        )
+    await start(dut)
+    for index, side in enumerate(sides):
+        await side.write_translations(translations(work, index))
+        await side.write_windows(windows(work, index))
+    run = Run(work, prediction, sides)
+    await run.carry()
+    compared = run.compare_memories()
+    (output / "result.json").write_text(json.dumps(figures(run, width, compared)))
+    write_pcap(output / "wire.pcap", sides)

@@ -1,0 +1,85 @@
+"""What stands around a NIC in a bench: its user, its memory, its registers, and an ear on its wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from cocotb.triggers import RisingEdge
+from cocotb.utils import get_sim_time
+from cocotbext.axi import AxiBus, AxiRam
+
+from xoe.cam import CamError, Page
+from xoe_hdl.layouts import CFG
+from xoe_hdl.nic import Nic
+
+from .bench import drive_struct, read_struct
+from .command import CommandSource, CompletionSink
+from .frame import FrameMonitor, FrameSink
+from .layout import pack
+from .stream import StreamSource
+
+
+class WireMonitor(FrameMonitor):
+    """Watches frames leave, and that none has a gap.
+
+    ``frames`` has each frame with the times in ns of its first and its last beat; ``beats`` counts.
+    """
+
+    def __init__(self, dut: Any, name: str) -> None:
+        super().__init__(dut, name, gapless=True)
+        self.frames: list[tuple[bytes, int, int]] = []
+        self.beats = 0
+        self._begun = 0
+
+    def _on_beat(self, beat: Any) -> None:
+        if not self._parts:
+            self._begun = round(get_sim_time("ns"))
+        self.beats += 1
+        super()._on_beat(beat)
+
+    def _recv(self, transaction: Any) -> None:
+        self.frames.append((transaction[0], self._begun, round(get_sim_time("ns"))))
+
+
+class NicSide:
+    """A NIC's surroundings; ``prefix`` is what its ports' names begin with, ``nic`` the block it was made from."""
+
+    def __init__(self, dut: Any, prefix: str, nic: Nic, memory_size: int) -> None:
+        self.dut, self.prefix, self.nic = dut, prefix, nic
+        self.commands = CommandSource(dut, f"{prefix}s_axis_command")
+        self.completions = CompletionSink(dut, f"{prefix}m_axis_completion")
+        self.host = FrameSink(dut, f"{prefix}m_axis_host")
+        self.control = FrameSink(dut, f"{prefix}m_axis_control")
+        self.wire = WireMonitor(dut, f"{prefix}m_axis")
+        self.ram = AxiRam(AxiBus.from_prefix(dut, f"{prefix}m_axi"), dut.clk, dut.rst, size=memory_size)
+        self._translation = StreamSource(dut, f"{prefix}s_axis_translation")
+        self._window = StreamSource(dut, f"{prefix}s_axis_window")
+
+    def configure(self, **settings: Any) -> None:
+        """Drive ``cfg``; what is left out is 0."""
+        drive_struct(self.dut, f"{self.prefix}cfg", CFG, settings)
+
+    async def write_translations(self, pages: Iterable[Page]) -> None:
+        """Write pages to the translation CAM, from entry 0 on."""
+        await self._write(self._translation, "translation_written", self.nic.s_axis_translation, pages)
+
+    async def write_windows(self, pages: Iterable[Page]) -> None:
+        """Write pages to the table of windows, from entry 0 on."""
+        await self._write(self._window, "window_written", self.nic.s_axis_window, pages)
+
+    async def _write(self, source: StreamSource, written: str, port: Any, pages: Iterable[Page]) -> None:
+        layout, edge = port.payload.shape(), RisingEdge(self.dut.clk)
+        valid, error = (getattr(self.dut, f"{self.prefix}{written}_{field}") for field in ("valid", "error"))
+        for index, page in enumerate(pages):
+            source.send(pack(layout, {**asdict(page), "index": index, "valid": 1}))
+            await edge
+            while valid.value != 1:
+                await edge
+            if error.value.to_unsigned() != CamError.OK:
+                raise ValueError(f"{self.prefix}{written}: page {index} is refused: {CamError(int(error.value)).name}")
+
+    def counters(self) -> Mapping[str, Any]:
+        """Every counter, by block and name."""
+        return read_struct(self.dut, f"{self.prefix}counters", self.nic.counters.shape())
