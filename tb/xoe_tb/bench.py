@@ -58,4 +58,4 @@ def read_struct(dut: Any, name: str, layout: data.StructLayout) -> dict[str, Any
 def _read(dut: Any, name: str, shape: ShapeLike) -> Any:
     if isinstance(shape, data.StructLayout):
         return read_struct(dut, name, shape)
-    return unpack(shape, getattr(dut, name).value.to_unsigned())
+    return unpack(shape, int(getattr(dut, name).value))
