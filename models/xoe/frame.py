@@ -140,8 +140,10 @@ def split_tags(data: bytes) -> tuple[tuple[VlanTag, ...], int]:
     return tuple(tags), at + 2
 
 
-def check_body(body: bytes) -> tuple[FrameHeader, bytes]:
+def check_body(body: bytes, mtu: int = MTU_MAX) -> tuple[FrameHeader, bytes]:
     """Header and payload of what follows the EtherType, if version, length and CRC are right.
+
+    ``mtu`` is the most that a frame may have after its EtherType, padding aside, in bytes.
 
     Raises:
         FrameError: TRUNCATED, VERSION, MALFORMED, OVERLONG or CRC.
@@ -158,7 +160,7 @@ def check_body(body: bytes) -> tuple[FrameHeader, bytes]:
     if len(body) < size:
         raise FrameError(Reason.TRUNCATED, f"{len(body)} bytes after the EtherType, not {size}")
     # A switch may add a tag to a padded frame or take one away, so padding is judged without tags.
-    if size > MTU_MAX or len(body) > max(size, FRAME_MIN - ETHERNET_HEADER):
+    if size > mtu or len(body) > max(size, FRAME_MIN - ETHERNET_HEADER):
         raise FrameError(Reason.OVERLONG, f"{len(body)} bytes after the EtherType, not {size}")
     payload = body[FrameHeader.SIZE : end]
     if frame_crc_bytes(clear_mark(body[: FrameHeader.SIZE]), payload) != body[end:size]:

@@ -57,6 +57,13 @@ class Operation:
         return header.pack() + data
 
 
+def trimmed(header: OperationHeader, data: bytes) -> bytes:
+    """The data that came with ``header``, cut to ``length`` bytes where that is what the words hold."""
+    if header.opcode in TRIMMED and header.words == data_words(header.opcode, header.length):
+        return data[: header.length]
+    return data
+
+
 def split(payload: bytes) -> tuple[list[Operation], bool]:
     """The operations in a frame's payload, in order, and whether the last one is whole.
 
@@ -71,11 +78,9 @@ def split(payload: bytes) -> tuple[list[Operation], bool]:
         header = OperationHeader.unpack(payload[at:])
         start = at + OperationHeader.SIZE
         at = start + header.words * GRID
-        data = payload[start:at]
+        data = trimmed(header, payload[start:at])
         status = header.status if header.opcode & RESPONSE_BIT else Status.DONE
         if at > len(payload):
             data, status = b"", Status.MALFORMED
-        elif header.opcode in TRIMMED and header.words == data_words(header.opcode, header.length):
-            data = data[: header.length]
         found.append(Operation(header.opcode, header.tag, header.address, header.length, data, status))
     return found, at == len(payload)

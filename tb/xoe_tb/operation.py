@@ -7,8 +7,8 @@ from typing import Any
 
 from amaranth.hdl import Shape
 
-from xoe.operation import Operation, padded
-from xoe.wire import GRID, RESPONSE_BIT, Opcode
+from xoe.operation import Operation, padded, trimmed
+from xoe.wire import GRID, OperationHeader
 from xoe_hdl.layouts import OPERATION, ROUTE, operation_beat
 
 from .layout import pack, unpack
@@ -75,12 +75,11 @@ class OperationMonitor(StreamMonitor):
         fields = unpack(self._body, self._common << 8 * self._bytes)
         header, route, beats, data = fields["operation"], fields["route"], len(self._parts), b"".join(self._parts)
         self._parts = []
-        words = header.pop("words")
+        words = header["words"]
         if beats != max(1, -(-words * GRID // self._bytes)):
             raise ProtocolError(f"{self.name}: {beats} beats for an operation of {words} words")
-        data = data[: words * GRID]
-        if header["opcode"] in (Opcode.WRITE, Opcode.READ | RESPONSE_BIT):
-            data = data[: header["length"]]
+        data = trimmed(OperationHeader(**header), data[: words * GRID])
+        del header["words"]
         return Operation(data=data, **header), route
 
     def _drop(self) -> None:
