@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -75,20 +75,20 @@ def make_build(
     component: Any,
     name: str,
     sim: str = "verilator",
-    sources: Iterable[Path] = (),
+    sources: Mapping[str, str] | None = None,
     top: str | None = None,
     waves: bool | None = None,
     optimise: str = "-O1",
 ) -> Build:
     """Build a design, or find it as it was built before.
 
-    The component becomes the Verilog module ``name``; ``sources`` are more Verilog files, which may hold the ``top``
-    module. Without ``waves`` the environment's WAVES says whether signals are recorded.
+    The component becomes the Verilog module ``name``; ``sources`` are more Verilog, text by file name, which may hold
+    the ``top`` module. Without ``waves`` the environment's WAVES says whether signals are recorded; ``optimise`` is the
+    C++ compiler's option for the design under Verilator.
     """
     check(sim)
     waves = os.environ.get("WAVES", "0") not in ("", "0") if waves is None else waves
-    texts = {path.name: path.read_text() for path in map(Path, sources)}
-    texts |= {f"{name}.v": to_verilog(component, name)}
+    texts = dict(sources or {}) | {f"{name}.v": to_verilog(component, name)}
     top = top or name
     version = find_verilator().version if sim == "verilator" else ""
     content = digest(sorted(texts.items()), top, sim, waves, optimise, version, SIMULATORS[sim].BUILD_ARGS, sys.prefix)
@@ -140,7 +140,10 @@ def run(
     testcase: str | None = None,
     show: bool = False,
 ) -> Path:
-    """Run a bench's tests, all of them or those that ``testcase`` names; ``show`` lets the log through as it comes."""
+    """Run a bench's tests, or the one called ``testcase`` with all its parameters.
+
+    ``show`` lets the log through as it comes. Returns the run's folder.
+    """
     seed = int(os.environ.get("SEED") or 1) if seed is None else seed
     settings = json.dumps(dict(params), sort_keys=True)
     folder = build.folder / f"{bench}-{digest(settings, seed, testcase)}"
@@ -156,7 +159,7 @@ def run(
             hdl_toplevel_lang="verilog",
             build_dir=build.folder,
             test_dir=folder,
-            testcase=testcase,
+            test_filter=None if testcase is None else rf"\.{re.escape(testcase)}(/|$)",
             seed=seed,
             extra_env={"XOE_PARAMS": settings, "NO_COLOR": "1"},
             waves=build.waves,
