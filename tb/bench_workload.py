@@ -6,6 +6,7 @@ result, not an exception, so that a run can tell everything that it found.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -19,12 +20,12 @@ from cocotb.utils import get_sim_time
 from scapy.utils import RawPcapWriter
 
 from xoe.config import NicConfig
-from xoe.wire import ETHERTYPE, TrafficClass
+from xoe.requester import Completion
 from xoe_hdl.nic import Nic
-from xoe_sim.predict import Prediction, mac, node, predict, translations, windows
+from xoe_sim.predict import Prediction, predict, settings, translations, windows
 from xoe_sim.report import ETHERNET_OVERHEAD, percentile
 from xoe_sim.trace import generate, read_trace
-from xoe_sim.workload import Command, Workload, build
+from xoe_sim.workload import Step, Workload, build
 from xoe_tb import params, start
 from xoe_tb.bench import CLOCK_NS
 from xoe_tb.nic import NicSide
@@ -32,7 +33,6 @@ from xoe_tb.nic import NicSide
 PATIENCE = 50_000  # clocks without a completion that are called a hang
 MISMATCHES_MAX = 10  # told one by one; the rest are counted
 IDS = 1 << 16
-PCP = {TrafficClass.REQUEST: 1, TrafficClass.RESPONSE: 2, TrafficClass.ATOMIC: 3, TrafficClass.PROBE: 4}
 LINKTYPE_ETHERNET = 1
 GOOD = frozenset(  # counters of what went well
     ("frames", "operations", "bytes", "accepted", "host", "control", "read", "write", "atomic", "fence")
@@ -47,7 +47,7 @@ class Run:
         self.mismatches: list[str] = []
         self.latencies: list[int] = []
         self.completed = 0
-        self.total = sum(len(commands) for phase in work.phases for commands in phase)
+        self.total = sum(len(steps) for phase in work.phases for steps in phase)
         self.phase_bounds: list[list[int]] = []
 
     async def carry(self) -> None:
@@ -55,8 +55,8 @@ class Run:
         for number, phase in enumerate(self.work.phases):
             before = [len(side.wire.frames) for side in self.sides]
             tasks = [
-                cocotb.start_soon(self._carry_one(side, commands, self.prediction.completions[number][nic]))
-                for nic, (side, commands) in enumerate(zip(self.sides, phase, strict=True))
+                cocotb.start_soon(self._carry_one(side, steps, self.prediction.completions[number][nic]))
+                for nic, (side, steps) in enumerate(zip(self.sides, phase, strict=True))
             ]
             watch = cocotb.start_soon(self._watch())
             await Combine(*tasks)
@@ -64,21 +64,12 @@ class Run:
             self.phase_bounds.append(before)
         self.phase_bounds.append([len(side.wire.frames) for side in self.sides])
 
-    async def _carry_one(self, side: NicSide, commands: list[Command], expected: list) -> None:
+    async def _carry_one(self, side: NicSide, steps: list[Step], expected: list[Completion]) -> None:
         """One NIC's part of a phase: ask for everything, then judge what comes back, in whatever order."""
-        ids = itertools.count()
-        for command in commands:
-            side.commands.send(
-                command.data,
-                opcode=command.opcode,
-                id=next(ids) % IDS,
-                length=command.length,
-                qp=command.qp,
-                address_space=command.space,
-                address=command.address,
-            )
-        waiting = list(range(len(commands)))
-        for _ in commands:
+        for number, step in enumerate(steps):
+            side.commands.send(dataclasses.replace(step.command, id=number % IDS))
+        waiting = list(range(len(steps)))
+        for _ in steps:
             completion = await side.completions.recv()
             # Ids repeat only after 65,536 commands, far more than are in flight.
             index = next((index for index in waiting if index % IDS == completion.id), None)
@@ -90,15 +81,12 @@ class Run:
             waiting.remove(index)
             now = round(get_sim_time("ns"))
             self.latencies.append((now - side.commands.taken.pop(completion.id)) // CLOCK_NS)
-            self._judge(commands[index], completion, expected[index])
+            self._judge(steps[index], completion, expected[index])
 
-    def _judge(self, command: Command, completion, expected) -> None:
-        found = completion.status, completion.data[: len(expected.data)]
-        if found != (expected.status, expected.data):
-            self._mismatch(
-                f"{_name(command)}, address {command.address:#x}: expected status {expected.status} "
-                f"and {expected.data.hex() or 'no data'}, found status {found[0]} and {found[1].hex() or 'no data'}"
-            )
+    def _judge(self, step: Step, found: Completion, expected: Completion) -> None:
+        if (found.status, found.data) != (expected.status, expected.data):
+            where = f"{_name(step)}, address {step.command.address:#x}"
+            self._mismatch(f"{where}: expected {_ending(expected)}, found {_ending(found)}")
 
     def _mismatch(self, text: str) -> None:
         self.mismatches.append(text)
@@ -137,21 +125,27 @@ class Run:
 
     def _owner(self, nic: int, at: int) -> str:
         """The message that was to write a byte of memory."""
-        for command in itertools.chain.from_iterable(itertools.chain.from_iterable(self.work.phases)):
+        for step in itertools.chain.from_iterable(itertools.chain.from_iterable(self.work.phases)):
+            command = step.command
             for page in self.work.pages:
                 start = command.address - page.address + page.base
-                if page.space == command.space and page.target == nic and start <= at < start + command.length:
-                    return _name(command)
+                is_page = page.space == command.address_space and page.target == nic
+                if is_page and start <= at < start + command.length:
+                    return _name(step)
         return "no message"
 
 
-def _name(command: Command) -> str:
-    message = command.message
+def _name(step: Step) -> str:
+    message = step.message
     if message is None:
         return "recorded read"
     return (
         f"message {message.src_rank} to {message.dst_rank} of phase {message.phase} ({message.op}, line {message.line})"
     )
+
+
+def _ending(completion: Completion) -> str:
+    return f"status {completion.status}, {completion.data.hex() or 'no data'}"
 
 
 def figures(run: Run, width: int, compared: int) -> dict:
@@ -218,20 +212,12 @@ async def workload(dut) -> None:
     width, seed, output = options["width"], options["seed"], Path(options["output"])
     trace = read_trace(Path(options["trace"])) if options["trace"] else generate(seed)
     work = build(trace, seed)
-    prediction = predict(work)
     nic = Nic(NicConfig(data_width=width))
+    prediction = predict(work, nic.config)
     sides = [NicSide(dut, f"n{index}_", nic, len(content)) for index, content in enumerate(work.memory)]
     for index, side in enumerate(sides):
         side.ram.write(0, bytes(work.memory[index]))
-        side.configure(
-            mac=mac(index),
-            node=node(index),
-            ethertype=ETHERTYPE,
-            mtu=nic.config.mtu,
-            tagged=1,
-            vid=1,
-            pcp=[PCP.get(index, 0) for index in range(8)],
-        )
+        side.configure(**dataclasses.asdict(settings(index, nic.config)))
     await start(dut)
     for index, side in enumerate(sides):
         await side.write_translations(translations(work, index))

@@ -39,7 +39,8 @@ def test_the_boot_reads():
     assert trace.reads[0].data.hex().startswith("42014181")
     work = build(trace, 1)
     page = work.pages[0]
-    for command in work.phases[0][0]:
+    for step in work.phases[0][0]:
+        command = step.command
         start = command.address - page.address
         assert work.memory[1][start : start + 64] == work.reads[command.address]
 
@@ -89,10 +90,9 @@ def test_reads_too_far_apart_are_refused(tmp_path):
 def test_every_message_is_written_whole_and_signalled_once():
     work = build(generate(3), 3)
     for phase in work.phases:
-        for nic, commands in enumerate(phase):
-            for message in {command.message for command in commands}:
-                own = [command for command in commands if command.message == message]
-                *moves, signal = own
+        for nic, steps in enumerate(phase):
+            for message in {step.message for step in steps}:
+                *moves, signal = [step.command for step in steps if step.message == message]
                 assert sum(command.length for command in moves) == message.size
                 assert all(command.length <= DATA_MAX for command in moves)
                 assert signal.opcode == Opcode.ADD
@@ -102,7 +102,7 @@ def test_every_message_is_written_whole_and_signalled_once():
 def test_receive_buffers_do_not_overlap():
     work = build(generate(4), 4)
     written: set[int] = set()
-    for command in (command for phase in work.phases for nic in phase for command in nic):
+    for command in (step.command for phase in work.phases for nic in phase for step in nic):
         if command.opcode == Opcode.WRITE:
             span = set(range(command.address, command.address + command.length))
             assert not span & written

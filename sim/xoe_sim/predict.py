@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
 
 from xoe.cam import Cam, Page, Translation, Window
+from xoe.config import NicConfig
+from xoe.framer import Settings
 from xoe.memory import Memory
-from xoe.operation import Operation
-from xoe.responder import Responder
-from xoe.wire import Status
+from xoe.nic import Nic, exchange
+from xoe.requester import Completion
 
-from .workload import ALL_RIGHTS, Command, Workload
+from .workload import ALL_RIGHTS, Step, Workload
 
+VID = 1
+PCP = (1, 2, 3, 4, 0, 0, 0, 0)  # by traffic class
 MAC_BASE = 0x020000000000  # locally administered
 
 
@@ -25,19 +28,11 @@ def node(nic: int) -> int:
     return nic + 1
 
 
-@dataclass(frozen=True)
-class Expected:
-    """How a command has to end."""
-
-    status: int
-    data: bytes
-
-
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Prediction:
-    """For each phase, NIC and command how it ends; for each NIC what its memory holds in the end."""
+    """For each phase, NIC and step how it ends; for each NIC what its memory holds in the end."""
 
-    completions: list[list[list[Expected]]]
+    completions: list[list[list[Completion]]]
     memory: list[bytes]
 
 
@@ -61,37 +56,48 @@ def windows(work: Workload, nic: int) -> list[Page[Window]]:
     return [Page(node(peer), 0, size_log2, Window(ALL_RIGHTS)) for peer in range(work.nics) if peer != nic]
 
 
-def predict(work: Workload) -> Prediction:
-    """Run the workload on the models.
+def settings(nic: int, config: NicConfig) -> Settings:
+    """What the registers of a NIC hold."""
+    return Settings(mac(nic), node(nic), mtu=config.mtu, tagged=True, vid=VID, pcp=PCP)
+
+
+def predict(work: Workload, config: NicConfig) -> Prediction:
+    """Run the workload on two model NICs.
 
     Within a phase the NICs touch different memory, so it does not matter which is first.
     """
     memories = [Memory(len(content)) for content in work.memory]
-    cams: list[Cam[Translation]] = []
-    responders = []
-    for nic, memory in enumerate(memories):
-        memory.write(0, bytes(work.memory[nic]))
-        cams.append(_filled(translations(work, nic)))
-        responders.append(Responder(memory, _filled(windows(work, nic))))
-    completions = [
-        [[_execute(command, nic, cams[nic], responders) for command in commands] for nic, commands in enumerate(phase)]
-        for phase in work.phases
-    ]
+    nics = []
+    for number, memory in enumerate(memories):
+        memory.write(0, bytes(work.memory[number]))
+        nic = Nic(config, settings(number, config), memory)
+        fill(nic.translations, translations(work, number))
+        fill(nic.windows, windows(work, number))
+        nics.append(nic)
+    completions = [_carry_phase(phase, nics) for phase in work.phases]
     return Prediction(completions, [memory.read(0, memory.size) for memory in memories])
 
 
-def _filled(pages: list[Page]) -> Cam:
-    cam: Cam = Cam(max(1, len(pages)))
+def fill(cam: Cam, pages: list[Page]) -> None:
+    """Write pages to a CAM, from entry 0 on.
+
+    Raises:
+        ValueError: one is refused.
+    """
     for index, page in enumerate(pages):
         if error := cam.write(index, page):
-            raise ValueError(f"page {index} at {page.address:#x}: {error.name}")
-    return cam
+            raise ValueError(f"page {index} at {page.address:#x} is refused: {error.name}")
 
 
-def _execute(command: Command, nic: int, cam: Cam[Translation], responders: list[Responder]) -> Expected:
-    found = cam.lookup(command.space, command.address, command.length)
-    if not found.hit or found.crosses or found.payload is None:
-        return Expected(Status.OUT_OF_RANGE if found.hit else Status.TRANSLATION_FAULT, b"")
-    request = Operation(command.opcode, 0, found.address, command.length, command.data)
-    response = responders[found.payload.node - node(0)].execute(request, node(nic))
-    return Expected(response.status, response.data)
+def _carry_phase(phase: list[list[Step]], nics: list[Nic]) -> list[list[Completion]]:
+    """The completions of a phase's steps, whose commands' ids are their places."""
+    for nic, steps in zip(nics, phase, strict=True):
+        for number, step in enumerate(steps):
+            nic.submit(dataclasses.replace(step.command, id=number))
+    exchange(*nics)
+    found = []
+    for nic in nics:
+        by_id = {completion.id: completion for completion in nic.completions}
+        nic.completions.clear()
+        found.append([by_id[number] for number in range(len(by_id))])
+    return found

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from xoe.config import NicConfig
 from xoe_hdl.nic import Nic
 
-from .build import BenchFailure, BuildError, make_build, run
+from .build import BenchError, BuildError, make_build, run
 from .link import link_verilog
-from .runners import ROOT
-from .tools import ToolMissing
+from .tools import MissingToolError
 
 MODULE, TOP = "xoe_nic", "xoe_link"
 
@@ -33,8 +31,7 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
     output.mkdir(parents=True, exist_ok=True)
     result_file = output / "result.json"
     result_file.unlink(missing_ok=True)
-    link = ROOT / "build" / "verilog" / f"{TOP}_{config.data_width}.v"
-    _write_if_new(link, link_verilog(nic, MODULE, TOP))
+    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP)}
     parameters = {
         "width": config.data_width,
         "seed": options.seed,
@@ -42,16 +39,10 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
         "output": str(output),
     }
     try:
-        build = make_build(nic, MODULE, options.sim, sources=[link], top=TOP, waves=options.waves, optimise="-O2")
+        build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves, optimise="-O2")
         run(build, "bench_workload", parameters, options.seed)
-    except (ToolMissing, BuildError, BenchFailure) as error:
+    except (MissingToolError, BuildError, BenchError) as error:
         raise RunError(str(error)) from None
     result = json.loads(result_file.read_text()) | {"simulator": options.sim, "seed": options.seed}
     result_file.write_text(json.dumps(result, indent=2) + "\n")
     return result
-
-
-def _write_if_new(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)

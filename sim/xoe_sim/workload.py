@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from xoe.requester import Command
 from xoe.wire import DATA_MAX, Opcode, Rights
 
 from .trace import Message, RecordedRead, Trace, TraceError
@@ -36,15 +37,10 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Command:
-    """What a NIC is told to do, and for which message (None for a recorded read)."""
+class Step:
+    """A command for a NIC, and the message that it is for (None for a recorded read)."""
 
-    opcode: int
-    address: int
-    length: int
-    space: int
-    qp: int
-    data: bytes = b""
+    command: Command
     message: Message | None = None
 
 
@@ -53,7 +49,7 @@ class Workload:
     """Everything that a run needs but the hardware.
 
     Attributes:
-        phases: for each phase, for each NIC, its commands in order.
+        phases: for each phase, for each NIC, its steps in order.
         pages: every NIC's translations.
         memory: for each NIC what its memory holds before the run; its size is a power of two.
         reads: the recorded data, by virtual address, where the trace has any.
@@ -61,7 +57,7 @@ class Workload:
 
     name: str
     nics: int
-    phases: list[list[list[Command]]]
+    phases: list[list[list[Step]]]
     pages: list[Page]
     memory: list[bytearray]
     messages: int
@@ -92,11 +88,11 @@ def _from_messages(trace: Trace, seed: int, nics: int) -> Workload:
     phases = []
     crossing = [message for message in trace.messages if place.crosses(message)]
     for phase in sorted({message.phase for message in crossing}):
-        commands: list[list[Command]] = [[] for _ in range(nics)]
+        steps: list[list[Step]] = [[] for _ in range(nics)]
         for message in crossing:
             if message.phase == phase:
-                commands[place.nic(message.src_rank)] += _commands(message, place, rng)
-        phases.append(commands)
+                steps[place.nic(message.src_rank)] += _steps(message, place, rng)
+        phases.append(steps)
     return Workload(trace.name, nics, phases, place.pages(), memory, len(crossing))
 
 
@@ -153,20 +149,23 @@ class _Placement:
         ]
 
 
-def _commands(message: Message, place: _Placement, rng: random.Random) -> list[Command]:
+def _steps(message: Message, place: _Placement, rng: random.Random) -> list[Step]:
     """The operations that carry a message, finished by an atomic on the receiver's counter."""
-    space, qp = message.src_rank, place.qp(message.src_rank, message.dst_rank)
+
+    def step(opcode: Opcode, address: int, length: int, data: bytes = b"") -> Step:
+        return Step(Command(opcode, 0, qp, message.src_rank, address, length, data), message)
+
+    qp = place.qp(message.src_rank, message.dst_rank)
     found = []
     for start in range(0, message.size, DATA_MAX):
         length = min(DATA_MAX, message.size - start)
         address = place.address(message) + start
         if message.is_get:
-            found.append(Command(Opcode.READ, address, length, space, qp, message=message))
+            found.append(step(Opcode.READ, address, length))
         else:
-            found.append(Command(Opcode.WRITE, address, length, space, qp, rng.randbytes(length), message))
+            found.append(step(Opcode.WRITE, address, length, rng.randbytes(length)))
     counter = place.region(message.dst_rank) + COUNTER
-    one = (1).to_bytes(8, "little")
-    return [*found, Command(Opcode.ADD, counter, 8, space, qp, one, message)]
+    return [*found, step(Opcode.ADD, counter, 8, (1).to_bytes(8, "little"))]
 
 
 def _from_reads(trace: Trace, seed: int) -> Workload:
@@ -182,13 +181,13 @@ def _from_reads(trace: Trace, seed: int) -> Workload:
         raise TraceError(f"{trace.name}: the reads must lie in one page of 1 GB, not in 2^{size_log2} bytes")
     rng = random.Random(seed)
     memory = [bytearray(rng.randbytes(1 << PAGE_MIN)), bytearray(rng.randbytes(1 << size_log2))]
-    commands = [_recorded(read, memory[1], start) for read in reads]
+    steps = [_recorded(read, memory[1], start) for read in reads]
     page = Page(nic=0, space=0, address=start, size_log2=size_log2, target=1, qp=0, base=0)
     return Workload(
-        trace.name, 2, [[commands, []]], [page], memory, len(reads), {read.address: read.data for read in reads}
+        trace.name, 2, [[steps, []]], [page], memory, len(reads), {read.address: read.data for read in reads}
     )
 
 
-def _recorded(read: RecordedRead, memory: bytearray, start: int) -> Command:
+def _recorded(read: RecordedRead, memory: bytearray, start: int) -> Step:
     memory[read.address - start : read.address - start + len(read.data)] = read.data
-    return Command(Opcode.READ, read.address, len(read.data), 0, 0)
+    return Step(Command(Opcode.READ, address=read.address, length=len(read.data)))

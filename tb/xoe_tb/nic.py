@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from random import Random
 from typing import Any
 
+import cocotb
 from cocotb.triggers import RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiRam
 
+from command_streams import CommandSource, CompletionSink
 from xoe.cam import CamError, Page
 from xoe_hdl.layouts import CFG
 from xoe_hdl.nic import Nic
 
 from .bench import drive_struct, read_struct
-from .command import CommandSource, CompletionSink
 from .frame import FrameMonitor, FrameSink
-from .layout import pack
-from .stream import StreamSource
+from .layout import pack, unpack
+from .stream import Beat, StreamSource
 
 
 class WireMonitor(FrameMonitor):
@@ -43,13 +45,30 @@ class WireMonitor(FrameMonitor):
         self.frames.append((transaction[0], self._begun, round(get_sim_time("ns"))))
 
 
+class TimedCommandSource(CommandSource):
+    """Sends commands; ``taken`` has, by its id, the time in ns at which the first beat of each was taken."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.taken: dict[int, int] = {}
+        self._is_first = True
+
+    async def _send_beat(self, beat: Beat) -> bool:
+        is_taken = await super()._send_beat(beat)
+        if is_taken and self._is_first:
+            self.taken[unpack(self._layout, beat.data)["id"]] = round(get_sim_time("ns"))
+        self._is_first = not is_taken or bool(beat.last)
+        return is_taken
+
+
 class NicSide:
     """A NIC's surroundings; ``prefix`` is what its ports' names begin with, ``nic`` the block it was made from."""
 
     def __init__(self, dut: Any, prefix: str, nic: Nic, memory_size: int) -> None:
         self.dut, self.prefix, self.nic = dut, prefix, nic
-        self.commands = CommandSource(dut, f"{prefix}s_axis_command")
-        self.completions = CompletionSink(dut, f"{prefix}m_axis_completion")
+        width = nic.config.data_width
+        self.commands = TimedCommandSource(dut, f"{prefix}s_axis_command", width, Random(cocotb.RANDOM_SEED))
+        self.completions = CompletionSink(dut, f"{prefix}m_axis_completion", width)
         self.host = FrameSink(dut, f"{prefix}m_axis_host")
         self.control = FrameSink(dut, f"{prefix}m_axis_control")
         self.wire = WireMonitor(dut, f"{prefix}m_axis")
