@@ -1,0 +1,23 @@
+import dataclasses
+
+import pytest
+
+from xoe.config import NicConfig
+from xoe_hdl.responder import Responder
+from xoe_sim.build import run_bench
+
+
+@pytest.mark.parametrize(
+    ("width", "counter_width", "sim", "full"),
+    [
+        (64, 3, "verilator", True),
+        (512, 3, "verilator", True),
+        (128, 2, "verilator", False),
+        (256, 4, "verilator", False),
+        (64, 3, "icarus", False),
+    ],
+)
+def test_responder(width, counter_width, sim, full):
+    config = NicConfig(data_width=width, counter_width=counter_width)
+    settings = {"config": dataclasses.asdict(config), "full": full}
+    run_bench(Responder(config), f"responder_{width}_{counter_width}", "bench_responder", settings, sim)
