@@ -1,0 +1,41 @@
+# Everything runs in .venv, which the first command makes from requirements.lock.
+
+PYTHON_RUN := .venv/bin/python
+TRACE ?=
+SIM ?= verilator
+WIDTH ?= 64
+SEED ?= 1
+WAVES ?=
+JOBS ?= 2
+TESTS ?=
+
+.PHONY: help sim test lint verilog clean setup
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "make sim takes TRACE=file.csv, WIDTH=64|128|256|512, SIM=verilator|icarus, SEED=n, WAVES=1."
+	@echo "make test takes TESTS=tb/test_cam.py to run a part, JOBS=n to run n at a time, SEED=n, WAVES=1."
+
+sim: setup ## run a workload over two NICs and check every byte against the golden models
+	@$(PYTHON_RUN) -m xoe_sim --sim "$(SIM)" --width "$(WIDTH)" --seed "$(SEED)" \
+		$(if $(TRACE),--trace "$(TRACE)") $(if $(filter-out 0,$(WAVES)),--waves)
+
+test: setup ## run all tests: models, blocks, NIC
+	@$(PYTHON_RUN) -m pytest -n $(JOBS) $(TESTS)
+
+lint: setup ## check style, format and the models' types
+	@$(PYTHON_RUN) -m ruff check .
+	@$(PYTHON_RUN) -m ruff format --check .
+	@$(PYTHON_RUN) -m mypy
+
+verilog: setup ## write the NIC at 64 and 512 bits to build/verilog
+	@$(PYTHON_RUN) -m xoe_hdl --data-width 64 --output build/verilog
+	@$(PYTHON_RUN) -m xoe_hdl --data-width 512 --output build/verilog
+
+clean: ## remove all that was built, and .venv
+	rm -rf build .venv .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup:
+	@sim/bootstrap
