@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.types import Logic
 from cocotb_bus.drivers import BusDriver
 from cocotb_bus.monitors import BusMonitor
 
@@ -18,6 +19,7 @@ from .pause import never
 
 SIGNALS = ["tvalid", "tready", "tdata"]
 SIDE_SIGNALS = ["tkeep", "tlast", "tuser"]
+HIGH = Logic(1)  # compares faster than 1, and is not X
 
 Pause = Iterator[bool] | Callable[[], bool]
 
@@ -39,7 +41,7 @@ class _Reset:
     """Knows whether ``rst`` is high, without reading it at every clock, and tells when it rises."""
 
     def __init__(self, rst: Any, on_rise: Callable[[], None]) -> None:
-        self.active = rst.value == 1
+        self.active = rst.value == HIGH
         self._rst = rst
         self._on_rise = on_rise
         cocotb.start_soon(self._watch())
@@ -128,7 +130,7 @@ class StreamSource(_Paused, BusDriver):
             return False
         self._drive(beat)
         await edge
-        while not reset.active and ready.value != 1:
+        while not reset.active and ready.value != HIGH:
             await edge
         return not reset.active
 
@@ -169,7 +171,7 @@ class StreamMonitor(BusMonitor):
         while True:
             await edge
             if not reset.active:
-                if valid.value == 1:
+                if valid.value == HIGH:
                     self._on_valid(self._read())
                 else:
                     self._on_idle()
@@ -200,7 +202,7 @@ class StreamMonitor(BusMonitor):
         self._held = None
 
     def _is_ready(self) -> bool:
-        return self.bus.tready.value == 1
+        return self.bus.tready.value == HIGH
 
     def _read(self) -> Beat:
         data = self.bus.tdata.value.to_unsigned()
