@@ -9,6 +9,7 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
+
 from xoe.cam import ENTRIES_MAX, PAGE_LOG2_MIN
 from xoe.config import check_range
 
@@ -19,12 +20,14 @@ from .cam_writer import (
     INDEX_BITS,
     LEVEL_BITS,
     MASK_BITS,
+    NO_COLLISION,
     WRITTEN,
     CamWriter,
     page_key,
     page_mask,
     write_layout,
 )
+from .delay import delayed
 from .layouts import ADDRESS_SPACE_BITS, LENGTH_BITS
 
 LOOKUP = data.StructLayout({"valid": 1, "address": 64, "space": ADDRESS_SPACE_BITS, "length": LENGTH_BITS})
@@ -83,22 +86,18 @@ class Cam(wiring.Component):
 
         key, match = Signal(LOOKUP), Signal(writer.rows)
         m.d.sync += [key.eq(self.lookup), match.eq(self._match(m, writer, key))]
-        valid, address = [key.valid], [key.address]
-        for stage in ("match", "row"):
-            valid.append(Signal(name=f"{stage}_valid"))
-            address.append(Signal(64, name=f"{stage}_address"))
-            m.d.sync += [valid[-1].eq(valid[-2]), address[-1].eq(address[-2])]
-        ends = self._ends(m, key, address[1])
+        at_match, at_row = delayed(m, "match_key", key, 1), delayed(m, "row_key", key, 2)
+        ends = self._ends(m, key, at_match.address)
         hit, level, index, payload = self._read(m, writer, match)
 
         offset_mask = Cat(Value.cast((1 << PAGE_LOG2_MIN) - 1), page_mask(level))
         has_base = "base" in dict(self.payload)
         m.d.sync += [
-            self.result.valid.eq(valid[-1]),
+            self.result.valid.eq(at_row.valid),
             self.result.hit.eq(hit),
             self.result.crosses.eq(ends.bit_select(level, 1)),
             self.result.index.eq(index),
-            self.result.address.eq(payload.base | address[-1] & offset_mask if has_base else address[-1]),
+            self.result.address.eq(payload.base | at_row.address & offset_mask if has_base else at_row.address),
             self.result.payload.eq(payload),
         ]
         return m
@@ -131,7 +130,9 @@ class Cam(wiring.Component):
     def _read(self, m: Module, writer: CamWriter, match: Signal) -> tuple[Value, Value, Value, data.View]:
         """Hit, page level, entry and payload of the row that matches, a clock after ``match``."""
         kept = data.StructLayout({"index": INDEX_BITS, "payload": self.payload})
-        m.submodules.payloads = memory = Memory(shape=kept, depth=GROUP * writer.groups, init=[])
+        # No collision: a row is written only while no look-up can match it.
+        memory = Memory(shape=kept, depth=GROUP * writer.groups, init=[], attrs=NO_COLLISION)
+        m.submodules.payloads = memory
         read, write = memory.read_port(), memory.write_port()
         m.d.comb += [
             write.addr.eq(writer.row),

@@ -6,8 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+
 from xoe.cam import PAGE_LOG2_MAX, PAGE_LOG2_MIN, CamError
 
+from .delay import delayed
 from .layouts import ADDRESS_SPACE_BITS
 
 INDEX_BITS = 8  # the largest CAM has 256 entries
@@ -23,6 +25,9 @@ WRITTEN = data.StructLayout({"valid": 1, "error": CamError})
 
 FILL = data.ArrayLayout(GROUP, CHUNKS)
 """What one clock writes to the match array: for each chunk, a bit for each row of the group."""
+
+NO_COLLISION = {"no_rw_check": 1}
+"""Tells Yosys that what a read finds in a row being written doesn't matter, so that it adds no logic to have it old."""
 
 _COPY = data.StructLayout({"key": KEY_BITS, "mask": MASK_BITS, "index": INDEX_BITS})
 
@@ -43,13 +48,12 @@ def page_mask(level: ValueLike) -> Value:
     return Cat(Value.cast(level) > bit for bit in range(MASK_BITS))
 
 
-def delayed(m: Module, value: Value, clocks: int, name: str) -> list[Value]:
-    """``value`` and what it was 1, 2, ... ``clocks`` clocks ago."""
+def chain(m: Module, name: str, value: Value, clocks: int) -> list[Value]:
+    """``value`` as it was 1, 2, ... ``clocks`` clocks ago."""
     stages = [value]
-    for clock in range(1, clocks + 1):
-        stages.append(Signal(len(value), name=f"{name}_{clock}"))
-        m.d.sync += stages[clock].eq(stages[clock - 1])
-    return stages
+    for clock in range(clocks):
+        stages.append(delayed(m, f"{name}_{clock}", stages[-1], 1))
+    return stages[1:]
 
 
 class CamWriter(wiring.Component):
@@ -64,7 +68,7 @@ class CamWriter(wiring.Component):
       writes that to the match array: 16 values x 4 rows.
     * COMMIT.
 
-    A write takes ``entries + 77`` clocks, a refused one or an invalidation ``entries + 8``, from the clock in which it
+    A write takes ``entries + 76`` clocks, a refused one or an invalidation ``entries + 8``, from the clock in which it
     is taken to the first in which another can be. A reset drops the write under way and makes every entry invalid.
 
     Ports besides ``write`` and ``written`` (valid in the clock of the commit), all of them to the look-up:
@@ -102,14 +106,24 @@ class CamWriter(wiring.Component):
         step = Signal(range(max(self.rows, GROUP << CHUNK)))
         begin, in_scan, in_fill = Signal(), Signal(), Signal()
         new, seen = self._copies(m, Mux(in_fill, Cat(step[:2], self.row[2:]), step))
-        steps = delayed(m, step, 2, "step")
-        scans, fills = delayed(m, in_scan, 3, "in_scan"), delayed(m, in_fill, 3, "in_fill")
-        valids = delayed(m, self.valid.bit_select(step, 1), 3, "row_valid")
-        self._find_free(m, begin, scans[1] & ~valids[1], scans[1], steps[1])
-        overlap, old = self._compare(m, begin, valids[3], scans[3], new, seen)
-        self._fill(m, fills[2], steps[2], seen)
-        verdict = self._judge(m, overlap)
-        is_drained = ~Cat(scans, fills).any()
+        step_1, step_2 = chain(m, "step", step, 2)
+        scan_1, scan_2, scan_3 = chain(m, "in_scan", in_scan, 3)
+        fill_1, fill_2, fill_3 = chain(m, "in_fill", in_fill, 3)
+        valid_1, _, valid_3 = chain(m, "row_valid", self.valid.bit_select(step, 1), 3)
+        self._find_free(m, begin, scan_1 & ~valid_1, scan_1, step_1)
+        overlap, old = self._compare(m, begin, valid_3, scan_3, new, seen)
+        self._fill(m, fill_2, step_2, seen)
+        is_drained = ~(scan_1 | scan_2 | scan_3 | fill_1 | fill_2 | fill_3)
+        self._control(m, (begin, in_scan, in_fill), step, is_drained, self._judge(m, overlap))
+        with m.If(self.written.valid & (self.written.error == CamError.OK)):
+            m.d.sync += self.valid.eq(self.valid & ~old | self.free & self.entry.valid.replicate(self.rows))
+        return m
+
+    def _control(
+        self, m: Module, steps: tuple[Signal, Signal, Signal], step: Signal, is_drained: Value, verdict: Value
+    ) -> None:
+        """The sequence of the steps."""
+        begin, in_scan, in_fill = steps
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [self.write.ready.eq(1), begin.eq(1)]
@@ -138,14 +152,12 @@ class CamWriter(wiring.Component):
                 m.next = "COMMIT"
             with m.State("COMMIT"):
                 m.d.comb += self.written.valid.eq(1)
-                with m.If(self.written.error == CamError.OK):
-                    m.d.sync += self.valid.eq(self.valid & ~old | self.free & self.entry.valid.replicate(self.rows))
                 m.next = "IDLE"
-        return m
 
     def _copies(self, m: Module, address: Value) -> tuple[data.View, data.View]:
         """The new page, and two clocks later the copy of the row at ``address``; ``store`` writes the copy."""
-        m.submodules.copies = copies = Memory(shape=_COPY, depth=self.groups * GROUP, init=[])
+        memory = Memory(shape=_COPY, depth=self.groups * GROUP, init=[], attrs=NO_COLLISION)
+        m.submodules.copies = copies = memory
         read, write = copies.read_port(), copies.write_port()
         new, seen = Signal(_COPY), Signal(_COPY)
         m.d.sync += [self.level.eq(self.entry.size_log2 - PAGE_LOG2_MIN), seen.eq(read.data)]
