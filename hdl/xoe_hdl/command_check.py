@@ -1,0 +1,203 @@
+"""What can be said of a command by itself: whether it is whole, supported, well-formed, aligned, and fits a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from xoe.config import NicConfig
+from xoe.wire import ATOMICS, CRC_SIZE, DATA_MAX, GRID, SUPPORTED, FrameHeader, Opcode, OperationHeader, Status
+
+from .layouts import ADDRESS_SPACE_BITS, ID_BITS, LENGTH_BITS, QP_BITS, STATUS_BITS, command_beat
+from .queue import Queue
+
+WORDS_BITS = (DATA_MAX // GRID).bit_length()
+COMMANDS = 16  # whole commands that wait
+BEATS_MIN = 16  # of data that wait; at least two of the largest commands fit in any case
+UNDER_WAY = 2  # beats that may be on their way when the queues say that they have room
+OVERHEAD = FrameHeader.SIZE + OperationHeader.SIZE + CRC_SIZE  # bytes of a frame besides an operation's data
+
+RECORD = data.StructLayout({"id": ID_BITS, "opcode": 8, "length": LENGTH_BITS, "words": WORDS_BITS})
+"""What a request's completion needs: ``length`` bytes, in ``words`` words, are the data that comes back."""
+
+CHECKED = data.StructLayout(
+    {
+        "record": RECORD,
+        "length": LENGTH_BITS,
+        "qp": QP_BITS,
+        "words": WORDS_BITS,  # of data that the request carries
+        "is_atomic": 1,
+        "has_beats": 1,  # its data is in ``beats``
+    }
+)
+"""A whole command."""
+
+ACCESS = data.StructLayout(
+    {
+        "valid": 1,
+        "address": 64,
+        "space": ADDRESS_SPACE_BITS,
+        "length": LENGTH_BITS,
+        "rights": 3,  # that the page has to grant
+        "status": STATUS_BITS,  # DONE so far, or why the command is refused
+    }
+)
+"""What is to be looked up for a command."""
+
+
+class _Kind:
+    """What a command's opcode and length say, as logic."""
+
+    def __init__(self, opcode: Value, length: Value) -> None:
+        self.is_read, self.is_write, self.is_fence = (
+            opcode == kind for kind in (Opcode.READ, Opcode.WRITE, Opcode.FENCE)
+        )
+        self.is_compare_swap = opcode == Opcode.COMPARE_SWAP
+        self.is_atomic = _is_one_of(opcode, ATOMICS)
+        self.is_supported = _is_one_of(opcode, SUPPORTED)
+        self.has_data = self.is_write | self.is_atomic
+        self.returns_data = self.is_read | self.is_atomic
+        self.last_byte = (length - 1)[:LENGTH_BITS]
+        is_plain_length = (length != 0) & (length <= DATA_MAX)
+        is_atomic_length = (length == 4) | (length == 8)
+        self.has_length = (
+            (self.is_read | self.is_write) & is_plain_length
+            | self.is_atomic & is_atomic_length
+            | self.is_fence & (length == 0)
+        )
+        self.length_words = ((self.last_byte >> 3) + 1)[:WORDS_BITS]  # the same for atomics, which return one word
+        self.words = Mux(self.is_write, self.length_words, Mux(self.is_compare_swap, 2, self.is_atomic))
+
+    @property
+    def rights(self) -> Value:
+        """What the page has to grant: bits of ``Rights``, which has them in this order."""
+        return Cat(self.is_read, self.is_write, self.is_atomic)
+
+
+class CommandCheck(wiring.Component):
+    """Takes commands apart, each when its last beat is there.
+
+    A command's ``access`` is valid in the clock after its last beat was taken, for one clock, whatever the command.
+    Three clocks later or more the command comes out of ``checked``; its data comes out of ``beats``, filled with zeros
+    up to the grid, unless its fields alone refuse it. A beat is taken every clock until one of these two has been held
+    for long. ``xoe.requester`` has the rules and their order.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        self.config = config
+        self.bytes = config.data_width // 8
+        super().__init__(
+            {
+                "commands": In(stream.Signature(command_beat(config.data_width))),
+                "mtu": In(14),
+                "access": Out(ACCESS),
+                "checked": Out(stream.Signature(CHECKED)),
+                "beats": Out(stream.Signature(data.StructLayout({"data": config.data_width, "last": 1}))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Take a beat, and judge it in the next clock."""
+        m = Module()
+        m.submodules.checked = checked = Queue(CHECKED, COMMANDS, UNDER_WAY)
+        depth = max(BEATS_MIN, 2 * DATA_MAX // self.bytes)
+        m.submodules.beats = beats = Queue(self.beats.payload.shape(), depth, UNDER_WAY)
+        connect(m, checked.o, flipped(self.checked))
+        connect(m, beats.o, flipped(self.beats))
+        m.d.comb += self.commands.ready.eq(checked.room & beats.room)
+
+        command, valid, last = self._take(m)
+        kind = _Kind(command.opcode, command.length)
+        is_well_formed, is_sized = Signal(), Signal()
+        m.d.comb += is_well_formed.eq(kind.has_length & (command.qp < self.config.queue_pairs))
+        is_kept = self._count(m, kind, valid, last, is_sized)
+        m.d.comb += [
+            beats.i.valid.eq(valid & kind.has_data & is_well_formed & is_kept),
+            beats.i.payload.data.eq(self._padded(kind, command.data, last)),
+            beats.i.payload.last.eq(last),
+            checked.i.valid.eq(valid & last),
+            checked.i.payload.has_beats.eq(kind.has_data & is_well_formed),
+        ]
+        self._describe(m, kind, command, checked.i.payload)
+        m.d.comb += self.access.valid.eq(valid & last)
+        self._judge(m, kind, command, is_well_formed & is_sized)
+        return m
+
+    def _take(self, m: Module) -> tuple[data.View, Signal, Signal]:
+        """Registers: the command, its data those of the beat taken in the clock before; whether one was; its last."""
+        beat = self.commands.payload
+        command = Signal(beat.data.shape())
+        valid, last, is_first = Signal(), Signal(), Signal(init=1)
+        is_taken = self.commands.valid & self.commands.ready
+        m.d.sync += valid.eq(is_taken)
+        with m.If(is_taken):
+            m.d.sync += [command.data.eq(beat.data.data), last.eq(beat.last), is_first.eq(beat.last)]
+            with m.If(is_first):
+                m.d.sync += [command[name].eq(beat.data[name]) for name in beat.data.shape().members if name != "data"]
+        return command, valid, last
+
+    def _count(self, m: Module, kind: _Kind, valid: Signal, last: Signal, is_sized: Signal) -> Value:
+        """Whether to keep the beat; ``is_sized`` says, on the last one, whether there were as many as there should be.
+
+        The place of the final beat only takes one that is marked so: what comes too late is dropped, and whatever is
+        kept ends in a mark.
+        """
+        grid = self.bytes.bit_length() - 1
+        operands = 2 * GRID // self.bytes
+        final = Mux(kind.is_write, kind.last_byte[grid:], kind.is_compare_swap & (operands > 1))
+        place, overrun = Signal(LENGTH_BITS - grid), Signal()
+        is_final = Signal()
+        m.d.comb += [is_final.eq(place == final), is_sized.eq(is_final & ~overrun)]
+        with m.If(valid):
+            m.d.sync += overrun.eq(is_final & ~last)
+            with m.If(last):
+                m.d.sync += place.eq(0)
+            with m.Elif(~is_final):
+                m.d.sync += place.eq(place + 1)
+        return ~is_final | last
+
+    def _padded(self, kind: _Kind, beat: Value, last: Signal) -> Value:
+        """The beat with zeros after a write's last byte."""
+        end = kind.last_byte[: self.bytes.bit_length() - 1]
+        is_cut = kind.is_write & last
+        kept = (beat.word_select(byte, 8) & (~is_cut | (byte <= end)).replicate(8) for byte in range(self.bytes))
+        return Cat(*kept)
+
+    def _describe(self, m: Module, kind: _Kind, command: data.View, checked: data.View) -> None:
+        m.d.comb += [
+            checked.length.eq(command.length),
+            checked.qp.eq(command.qp),
+            checked.words.eq(kind.words),
+            checked.is_atomic.eq(kind.is_atomic),
+            checked.record.id.eq(command.id),
+            checked.record.opcode.eq(command.opcode),
+        ]
+        with m.If(kind.returns_data):
+            m.d.comb += [checked.record.length.eq(command.length), checked.record.words.eq(kind.length_words)]
+
+    def _judge(self, m: Module, kind: _Kind, command: data.View, is_well_formed: Value) -> None:
+        access, data_max = self.access, Signal(14)
+        m.d.sync += data_max.eq((self.mtu - OVERHEAD)[:14] & -GRID)
+        is_misaligned = kind.is_atomic & (command.address & kind.last_byte)[:3].any()
+        m.d.comb += [
+            access.address.eq(command.address),
+            access.space.eq(command.address_space),
+            access.length.eq(command.length),
+            access.rights.eq(kind.rights),
+            access.status.eq(Status.DONE),
+        ]
+        with m.If(~kind.is_supported):
+            m.d.comb += access.status.eq(Status.UNSUPPORTED)
+        with m.Elif(~is_well_formed):
+            m.d.comb += access.status.eq(Status.MALFORMED)
+        with m.Elif(is_misaligned):
+            m.d.comb += access.status.eq(Status.MISALIGNED)
+        with m.Elif(command.length > data_max):
+            m.d.comb += access.status.eq(Status.OUT_OF_RANGE)
+
+
+def _is_one_of(value: Value, choices: Iterable[int]) -> Value:
+    return value.matches(*(int(choice) for choice in sorted(choices)))

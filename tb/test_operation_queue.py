@@ -1,0 +1,34 @@
+import pytest
+
+from xoe.config import ConfigError
+from xoe_hdl.operation_queue import OperationQueue
+from xoe_sim.build import run_bench
+
+
+@pytest.mark.parametrize(
+    ("width", "operations", "beats", "sim"),
+    [
+        (64, 4, 256, "verilator"),
+        (64, 64, 256, "icarus"),
+        (512, 16, 32, "verilator"),
+        (512, 4, 64, "icarus"),
+    ],
+)
+def test_operation_queue(width, operations, beats, sim):
+    queue = OperationQueue(width, operations, beats)
+    params = {"width": width, "operations": operations, "beats": beats}
+    run_bench(queue, f"operation_queue_{width}_{operations}", "bench_operation_queue", params, sim)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((64, 3, 256), "operations must be an integer from 4 to 65536, not 3"),
+        ((64, 65537, 256), "operations must be an integer from 4 to 65536, not 65537"),
+        ((64, 4, 254), "beats must be an integer from 255 to 65536, not 254"),
+        ((512, 4, 31), "beats must be an integer from 32 to 65536, not 31"),
+    ],
+)
+def test_depths_out_of_bounds(arguments, message):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        OperationQueue(*arguments)
