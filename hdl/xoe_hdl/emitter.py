@@ -1,0 +1,211 @@
+"""Sends gathered frames: puts headers, operations and CRC together, a beat every clock."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from xoe.config import check_choice
+from xoe.wire import FRAME_MIN, VERSION, VLAN_TPIDS, FrameHeader, Kind
+
+from .crc import CRC_WIDTHS, LEAD_WORDS, WORD, HeaderCrc
+from .gatherer import GATHERED, WORDS_BITS
+from .layouts import CFG, axis
+from .output_queue import OutputQueue
+from .packer import lead_words
+from .sequence import SEQUENCE_BITS
+from .wire import byte_swap, to_bus
+
+FRAMES = 16  # closed frames that can wait
+PIECE = 4  # bytes: frames end on this grid
+PIECE_BITS = WORDS_BITS + 1
+HEADER_BITS = LEAD_WORDS * WORD  # canonical alignment up to the operations
+CUT_UNTAGGED, CUT_TAGGED = 4, 8  # bytes of a frame in front of canonical alignment
+TAIL = CUT_TAGGED * 8
+
+OUTGOING = data.StructLayout({"gathered": GATHERED, "seq": SEQUENCE_BITS})
+"""A closed frame that has its sequence number."""
+
+_WAITING = data.StructLayout({"outgoing": OUTGOING, "last_piece": PIECE_BITS, "crc_piece": PIECE_BITS})
+"""The same with the places, in pieces, of the end of the frame and, in canonical alignment, of its CRC."""
+
+_STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has_crc": 1, "slot": 2, "is_head": 1})
+"""What is known about a beat before it has any data. ``slot`` counts the beats that have the headers."""
+
+
+class Emitter(wiring.Component):
+    """Sends frames on ``m_axis``: a beat every clock, within a frame and from one frame to the next.
+
+    A frame is announced by ``give`` with ``outgoing``, and waits here for its turn. Its first row must be in the store
+    no later than in the clock after ``give``, each further one a clock later. Rows are fetched in order: ``row``
+    belongs to the clock after ``fetch``. ``crc_done`` brings the operations' part of each frame's CRC in turn, that of
+    a frame of one beat no later than four clocks after ``give``. All header fields are gathered in ``_headers``, two
+    clocks after the frame was chosen to be sent.
+
+    The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
+    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there five clocks after ``give``.
+    ``sent`` says that the last beat of a frame is chosen, ``ending`` that no more than five remained a clock ago.
+
+    Args:
+        width: bits of a beat.
+
+    Raises:
+        ConfigError: another width than the CRC has.
+    """
+
+    def __init__(self, width: int) -> None:
+        check_choice("width", width, CRC_WIDTHS)
+        self.width = width
+        self._words = width // WORD
+        super().__init__(
+            {
+                "cfg": In(CFG),
+                "give": In(1),
+                "outgoing": In(OUTGOING),
+                "fetch": Out(1),
+                "row": In(width),
+                "crc_done": In(1),
+                "crc": In(32),
+                "m_axis": Out(stream.Signature(axis(width))),
+                "ending": Out(1),
+                "sent": Out(1),
+                "sent_bytes": Out(14),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Choose, fetch, fill in, shift: one clock each."""
+        m = Module()
+        m.submodules.queue = queue = OutputQueue(axis(self.width))
+        step, frame = self._choose(m, queue)
+        prefix, head, header_crc = self._headers(m, frame, step)
+
+        # The store's output is slow: it has a clock of its own.
+        row, late_head, late_prefix = Signal(self.width), Signal(len(head)), Signal(TAIL)
+        column, keep = Signal(range(max(2, self._words))), Signal(self.width // 8)
+        m.d.sync += [row.eq(self.row), late_head.eq(head), late_prefix.eq(prefix), keep.eq(self._keep(frame, step))]
+        m.d.sync += column.eq(frame.crc_piece[1 : 1 + exact_log2(self._words)])
+        step = _later(m, step, "step_row")
+
+        body, late_column, late_keep = Signal(self.width), Signal.like(column), Signal.like(keep)
+        m.d.sync += [body.eq(row & step.has_row.replicate(self.width) | late_head)]
+        m.d.sync += [late_column.eq(column), late_keep.eq(keep)]
+        end = _later(m, step, "step_body")
+
+        filled, tail = Signal(self.width), Signal(TAIL)
+        crc = byte_swap(self._payload_crc(m, end) ^ header_crc)
+        marks = [end.has_crc & (late_column == at) for at in range(self._words)]
+        m.d.comb += filled.eq(body | Cat(Cat(crc & mark.replicate(32), Const(0, 32)) for mark in marks))
+        with m.If(step.valid & step.first):
+            m.d.sync += tail.eq(late_prefix)
+        with m.Elif(end.valid):
+            m.d.sync += tail.eq(filled[-TAIL:])
+        m.d.comb += [
+            queue.give.eq(end.valid),
+            queue.i.data.eq(Mux(self.cfg.tagged, Cat(tail, filled), Cat(tail[8 * CUT_UNTAGGED :], filled))),
+            queue.i.keep.eq(late_keep),
+            queue.i.last.eq(end.last),
+        ]
+        wiring.connect(m, queue.o, wiring.flipped(self.m_axis))
+        return m
+
+    def _choose(self, m: Module, queue: OutputQueue) -> tuple[data.View, data.View]:
+        """The beat that was chosen a clock ago, and its frame."""
+        m.submodules.frames = frames = SyncFIFO(width=Shape.cast(_WAITING).width, depth=FRAMES)
+        given, head, frame = Signal(_WAITING), data.View(_WAITING, frames.r_data), Signal(_WAITING, name="frame")
+        crc_piece = HEADER_BITS // 8 // PIECE + self.outgoing.gathered.words * (WORD // 8 // PIECE)
+        last_piece, least = crc_piece + CUT_UNTAGGED // PIECE + self.cfg.tagged, FRAME_MIN // PIECE - 1
+        m.d.comb += [
+            given.outgoing.eq(self.outgoing),
+            given.crc_piece.eq(crc_piece),
+            given.last_piece.eq(Mux(last_piece < least, least, last_piece)),
+            frames.w_data.eq(given),
+            frames.w_en.eq(self.give),
+        ]
+
+        per_slot = exact_log2(self.width // 8 // PIECE)
+        head_slots = LEAD_WORDS // self._words if not lead_words(self._words) else 0
+        slot, busy, chosen = Signal(PIECE_BITS), Signal(), Signal(_STEP)
+        last, crc = (
+            Mux(busy, slot == frame[end] >> per_slot, head[end] >> per_slot == 0) for end in ("last_piece", "crc_piece")
+        )
+        is_in_front = ~busy | (slot <= frame.crc_piece >> per_slot)
+        m.d.comb += [
+            chosen.valid.eq(queue.room & (busy | frames.r_rdy)),
+            chosen.first.eq(~busy),
+            chosen.last.eq(last),
+            chosen.has_row.eq((slot >= head_slots) & is_in_front),
+            chosen.has_crc.eq(crc),
+            chosen.slot.eq(slot),
+            chosen.is_head.eq(slot < max(1, head_slots)),
+            queue.start.eq(chosen.valid),
+            self.fetch.eq(chosen.valid & chosen.has_row),
+            self.sent.eq(chosen.valid & chosen.last),
+            frames.r_en.eq(chosen.valid & ~busy),
+        ]
+        with m.If(chosen.valid):
+            m.d.sync += [busy.eq(~chosen.last), slot.eq(Mux(chosen.last, 0, slot + 1))]
+            with m.If(~busy):
+                m.d.sync += frame.eq(head)
+        m.d.sync += self.ending.eq(busy & (slot + 4 >= frame.last_piece >> per_slot))
+        m.d.comb += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
+        return _later(m, chosen, "step_fetch"), frame
+
+    def _headers(self, m: Module, frame: data.View, step: data.View) -> tuple[Value, Value, Value]:
+        """What stands in front of the operations: the part before canonical alignment, the beat's share of the rest.
+
+        The third is the frame header's part of the CRC, two clocks later.
+        """
+        cfg, route = self.cfg, frame.outgoing.gathered.route
+        fields = {
+            "version": Const(VERSION, 4),
+            "kind": Const(Kind.DATA, 4),
+            "traffic_class": route.traffic_class,
+            "ect": cfg.ect,
+            "dst_node": route.node,
+            "src_node": cfg.node,
+            "dst_qp": route.remote_qp,
+            "src_qp": route.local_qp,
+            "epoch": cfg.epoch,
+            "seq": frame.outgoing.seq,
+            "length": Cat(Const(0, 3), frame.outgoing.gathered.words),
+        }
+        header = to_bus(FrameHeader, fields)
+        m.submodules.header_crc = header_crc = HeaderCrc()
+        m.d.comb += header_crc.header.eq(header)
+
+        addresses = [byte_swap(route.mac), byte_swap(cfg.mac)]
+        tag = [byte_swap(Const(VLAN_TPIDS[0], 16)), byte_swap(Cat(cfg.vid, Const(0, 1), cfg.pcp[route.traffic_class]))]
+        untagged = Cat(*addresses, byte_swap(cfg.ethertype))
+        tagged = Cat(*addresses, *tag, byte_swap(cfg.ethertype))
+        cut, cut_tagged = 8 * CUT_UNTAGGED, 8 * CUT_TAGGED
+        prefix = Mux(cfg.tagged, tagged[:cut_tagged], Cat(Const(0, TAIL - cut), untagged[:cut]))
+        lead = Cat(Mux(cfg.tagged, tagged[cut_tagged:], untagged[cut:]), header)
+        share = lead if self.width >= HEADER_BITS else lead.word_select(step.slot, self.width)
+        return prefix, share & step.is_head.replicate(len(share)), header_crc.crc
+
+    def _keep(self, frame: data.View, step: data.View) -> Value:
+        """Which bytes of the beat are the frame's."""
+        pieces = self.width // 8 // PIECE
+        last = frame.last_piece[: exact_log2(pieces)]
+        return Cat((~step.last | (at <= last)).replicate(PIECE) for at in range(pieces))
+
+    def _payload_crc(self, m: Module, step: data.View) -> Value:
+        """The operations' part of the CRC of the frame that needs one now; it may have come this very clock."""
+        m.submodules.crcs = crcs = SyncFIFO(width=32, depth=FRAMES)
+        takes = step.valid & step.has_crc
+        m.d.comb += [
+            crcs.w_data.eq(self.crc),
+            crcs.w_en.eq(self.crc_done & (crcs.r_rdy | ~takes)),
+            crcs.r_en.eq(takes),
+        ]
+        return Mux(crcs.r_rdy, crcs.r_data, self.crc)
+
+
+def _later(m: Module, step: data.View, name: str) -> data.View:
+    late = Signal(_STEP, name=name)
+    m.d.sync += late.eq(step)
+    return late

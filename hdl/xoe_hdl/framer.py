@@ -1,0 +1,139 @@
+"""Operations to Ethernet frames."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from xoe.config import NicConfig
+from xoe.wire import TrafficClass
+
+from .crc import WORD, PayloadCrc
+from .delay import delayed
+from .emitter import FRAMES, OUTGOING, Emitter
+from .gatherer import OVERHEAD, Gatherer
+from .layouts import CFG, axis, counters, operation_beat
+from .packer import Packer, lead_words
+from .sequence import SequenceNumbers
+
+COUNTERS = ("frames", "operations", "bytes")
+
+
+def frame_rows(width: int, mtu: int) -> int:
+    """Rows of ``width`` bits that the operations and the CRC of the largest frame take."""
+    words = width // WORD
+    return (lead_words(words) + (mtu - OVERHEAD) * 8 // WORD) // words + 1
+
+
+class Framer(wiring.Component):
+    """Gathers operations in frames and sends them, a beat every clock, frames back to back, never a gap inside one.
+
+    See ``Gatherer`` for which operations share a frame and for the back-pressure on ``requests`` and ``responses``;
+    ``m_axis`` may hold back at any time. At 64..512 bits an operation that comes alone is on ``m_axis`` 8 clocks after
+    it was accepted; one frame of the largest size is gathered while another is sent. For ``2 * queue_pairs`` clocks
+    after a reset nothing is accepted.
+
+    Sequence numbers count the frames of each local queue pair, those of responses apart. ``counters``: frames and their
+    bytes (destination address to padding), operations accepted. ``cfg.mtu`` is taken as the configuration's when it is
+    larger. An operation's data go out as they came, the bytes after its length in the last word included.
+
+    Args:
+        config: ``data_width``, ``mtu``, ``queue_pairs`` and ``counter_width`` are used.
+        first_sequence: the first sequence number of each queue pair.
+
+    Raises:
+        ConfigError: ``first_sequence`` does not fit the header's field.
+    """
+
+    def __init__(self, config: NicConfig, first_sequence: int = 0) -> None:
+        self.config = config
+        width = config.data_width
+        self._sequence = SequenceNumbers(2 * config.queue_pairs, first_sequence)
+        super().__init__(
+            {
+                "requests": In(stream.Signature(operation_beat(width))),
+                "responses": In(stream.Signature(operation_beat(width))),
+                "m_axis": Out(stream.Signature(axis(width))),
+                "cfg": In(CFG),
+                "counters": Out(counters(*COUNTERS, width=config.counter_width)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Gatherer, packer, store and emitter in a row; beside them the CRC and the sequence numbers."""
+        m = Module()
+        width = self.config.data_width
+        m.submodules.gatherer = gatherer = Gatherer(width)
+        m.submodules.packer = packer = Packer(width)
+        m.submodules.crc = crc = PayloadCrc(width, lead_words(width // WORD))
+        m.submodules.emitter = emitter = Emitter(width)
+        for name in ("requests", "responses"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
+        wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
+        m.d.sync += gatherer.mtu.eq(Mux(self.cfg.mtu > self.config.mtu, self.config.mtu, self.cfg.mtu))
+        m.d.comb += [
+            emitter.cfg.eq(self.cfg),
+            packer.placing.eq(gatherer.placing),
+            packer.place.eq(gatherer.place),
+            packer.close.eq(gatherer.close),
+            packer.at.eq(gatherer.at),
+            crc.valid.eq(packer.row_valid),
+            crc.beat.eq(packer.row),
+            emitter.crc_done.eq(crc.done),
+            emitter.crc.eq(crc.crc),
+        ]
+        self._store(m, gatherer, packer, emitter)
+        self._number(m, gatherer, emitter, crc.latency)
+        self._follow(m, gatherer, emitter)
+        self._count(m, gatherer, emitter)
+        return m
+
+    def _store(self, m: Module, gatherer: Gatherer, packer: Packer, emitter: Emitter) -> None:
+        """The rows on their way from packer to emitter, and whether more may be made."""
+        width = self.config.data_width
+        depth = 2 * frame_rows(width, self.config.mtu) + 2 * Gatherer.ROOM
+        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[])
+        write, read = store.write_port(), store.read_port()
+        for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
+            with m.If(moves):
+                m.d.sync += port.addr.eq(Mux(port.addr == depth - 1, 0, port.addr + 1))
+        m.d.comb += [write.en.eq(packer.row_valid), write.data.eq(packer.row.data)]
+        m.d.comb += [read.en.eq(1), emitter.row.eq(read.data)]
+        free = Signal(range(depth + 1), init=depth)
+        m.d.sync += [free.eq(free + emitter.fetch - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
+
+    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> None:
+        """Give each closed frame its sequence number, and announce it so late that its CRC will be in time."""
+        m.submodules.sequence = sequence = self._sequence
+        route = gatherer.frame.route
+        is_response = route.traffic_class == TrafficClass.RESPONSE
+        qp_bits = (self.config.queue_pairs - 1).bit_length()
+        m.d.comb += [sequence.take.eq(gatherer.closed), sequence.flow.eq(Cat(is_response, route.local_qp[:qp_bits]))]
+        outgoing = Signal(OUTGOING)
+        m.d.comb += outgoing.gathered.eq(delayed(m, "gathered", gatherer.frame, 1))
+        m.d.comb += outgoing.seq.eq(sequence.number)
+        wait = max(0, crc_latency - 4)
+        m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
+        m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
+
+    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
+        """Keep count of closed frames, and so of whether the wire is about to fall idle."""
+        closed = Signal(range(FRAMES + 1))
+        is_short = (closed == 0) | (closed == 1) & emitter.ending
+        m.d.sync += [
+            closed.eq(closed + gatherer.close - emitter.sent),
+            gatherer.hungry.eq(is_short & ~gatherer.close),
+            gatherer.may_open.eq((closed < FRAMES - 6) & self._sequence.ready),
+        ]
+
+    def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
+        """Let the counters follow, a clock behind."""
+        is_taken, is_sent = (Signal(name=name) for name in ("is_taken", "is_sent"))
+        m.d.sync += [is_taken.eq(gatherer.operation_taken), is_sent.eq(emitter.sent)]
+        for name, step in (
+            ("frames", is_sent),
+            ("operations", is_taken),
+            ("bytes", Mux(is_sent, emitter.sent_bytes, 0)),
+        ):
+            m.d.sync += self.counters[name].eq(self.counters[name] + step)

@@ -1,0 +1,52 @@
+"""Sequence numbers: one count for each flow."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from xoe.config import check_range
+from xoe.wire import FrameHeader
+
+SEQUENCE_BITS = next(field.width for field in FrameHeader.layout() if field.name == "seq")
+
+
+class SequenceNumbers(wiring.Component):
+    """Counts the frames of ``flows`` flows, each from ``first`` on, wrapping.
+
+    Each clock in which ``take`` is high gives ``flow`` its next ``number``, one clock later; the same flow may follow
+    at once. After a reset the counts are set one by one: ``ready`` is low for ``flows`` clocks, in which nothing may be
+    taken.
+
+    Raises:
+        ConfigError: ``flows`` not 2..8192, or ``first`` too large for the header's field.
+    """
+
+    def __init__(self, flows: int, first: int = 0) -> None:
+        check_range("flows", flows, 2, 8192)
+        check_range("first", first, 0, (1 << SEQUENCE_BITS) - 1)
+        self.flows, self.first = flows, first
+        super().__init__(
+            {"take": In(1), "flow": In(range(flows)), "number": Out(SEQUENCE_BITS), "ready": Out(1)},
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """A memory, read and written back one clock later."""
+        m = Module()
+        m.submodules.counts = counts = memory.Memory(shape=SEQUENCE_BITS, depth=self.flows, init=[])
+        write = counts.write_port()
+        read = counts.read_port(transparent_for=(write,))
+        index, flow, is_taken = Signal(range(self.flows)), Signal(range(self.flows)), Signal()
+        m.d.sync += [flow.eq(self.flow), is_taken.eq(self.take)]
+        with m.If(~self.ready):
+            m.d.sync += [index.eq(index + 1), self.ready.eq(index == self.flows - 1)]
+        m.d.comb += [
+            read.addr.eq(self.flow),
+            read.en.eq(1),
+            self.number.eq(read.data),
+            write.en.eq(is_taken | ~self.ready),
+            write.addr.eq(Mux(self.ready, flow, index)),
+            write.data.eq(Mux(self.ready, read.data + 1, self.first)),
+        ]
+        return m
