@@ -1,0 +1,64 @@
+"""Picks the operations of a frame out of its aligned beats, and says who sent them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from xoe.config import NicConfig
+from xoe.wire import CRC_SIZE, FrameHeader
+
+from .aligner import aligned_beat
+from .crc import WORD
+from .layouts import MAC_BITS, ROUTE
+from .wire import byte_swap, read_fields
+from .word_window import payload_beat
+
+
+class PayloadWriter(wiring.Component):
+    """Combinational, one beat in every clock.
+
+    Nothing is written of a frame that announces more than the largest MTU, so that what is written of a frame always
+    fits a buffer made for that. ``route`` goes with a frame's first beat that is written. ``has_written`` says, at a
+    frame's last beat, whether anything was.
+    """
+
+    def __init__(self, config: NicConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i": In(aligned_beat(config.data_width)),
+                "header": In(8 * FrameHeader.SIZE),
+                "source": In(MAC_BITS),
+                "write_valid": Out(1),
+                "write": Out(payload_beat(config.data_width)),
+                "route_valid": Out(1),
+                "route": Out(ROUTE),
+                "has_written": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Gate the beats."""
+        m = Module()
+        fields = read_fields(FrameHeader, self.header)
+        fits = fields["length"] <= self.config.mtu - FrameHeader.SIZE - CRC_SIZE
+        wrote_before = Signal()
+        with m.If(self.i_valid):
+            m.d.sync += wrote_before.eq(self.has_written & ~self.i.last)
+        m.d.comb += [
+            self.write_valid.eq(self.i_valid & self.i.mask.any() & fits),
+            self.write.data.eq(self.i.data),
+            self.write.remaining.eq(self.i.remaining),
+            self.write.last.eq(self.i.last | (self.i.remaining <= self.config.data_width // WORD)),
+            self.has_written.eq(self.write_valid | wrote_before),
+            self.route_valid.eq(self.write_valid & ~wrote_before),
+            self.route.mac.eq(byte_swap(self.source)),
+            self.route.node.eq(fields["src_node"]),
+            self.route.remote_qp.eq(fields["src_qp"]),
+            self.route.local_qp.eq(fields["dst_qp"]),
+            self.route.traffic_class.eq(fields["traffic_class"]),
+        ]
+        return m
