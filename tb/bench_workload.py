@@ -158,7 +158,7 @@ def figures(run: Run, width: int, compared: int) -> dict:
         "width": width,
         "messages": run.work.messages,
         "operations": run.completed,
-        "data_bytes": sum(command.length for phase in run.work.phases for commands in phase for command in commands),
+        "data_bytes": sum(step.command.length for phase in run.work.phases for steps in phase for step in steps),
         "frames": len(frames),
         "frame_bytes": sum(len(data) for data, _, _ in frames),
         "wire_bytes": sum(len(data) + ETHERNET_OVERHEAD for data, _, _ in frames),
