@@ -91,7 +91,8 @@ class Aligner(wiring.Component):
             self.end.index.eq(i.index),
             self.end.count.eq(i.count),
         ]
-        seen = Signal(range(self._header_beats + 1))  # beats of the frame so far, up to the end of its header
+        # Beats of the frame so far, up to the end of its header; at least one bit, since none is written as two.
+        seen = Signal(range(max(self._header_beats, 1) + 1))
         with m.If(moves):
             m.d.sync += o.first.eq(seen == 0 if self._header_beats else i.first)
             with m.If(i.beat.last):
