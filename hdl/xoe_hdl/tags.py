@@ -119,6 +119,8 @@ class Tags(wiring.Component):
         last_issue, record = issues.read_port(), records.read_port()
         last_retirement = retirements.read_port(transparent_for=[retirement])  # for the same answer twice in a row
         answer = delayed(m, "answer", self.answer, 1)
+        # As it was when the memories were read: they still hold what was issued before a reset.
+        is_used = delayed(m, "is_used", self._index(self.answer.tag) < used, 1)
         generation = self._generation(answer.tag)
         m.d.comb += [
             issue.data.eq(self._generation(issued.tag)),
@@ -126,10 +128,7 @@ class Tags(wiring.Component):
             retirement.data.eq(generation),
             retired.tag.eq(answer.tag),
             retired.valid.eq(
-                answer.valid
-                & (self._index(answer.tag) < used)
-                & (generation == last_issue.data)
-                & (generation != last_retirement.data)
+                answer.valid & is_used & (generation == last_issue.data) & (generation != last_retirement.data)
             ),
         ]
         m.d.comb += [port.addr.eq(self._index(self.answer.tag)) for port in (last_issue, last_retirement, record)]

@@ -26,6 +26,11 @@ class Tags(Generic[RecordT]):
         self._last = [0] * tags  # the tag given last
         self._records: dict[int, RecordT] = {}
 
+    def reset(self) -> None:
+        """Take all tags back at once; generations go on, so that nobody waits for what was asked before."""
+        self._free = deque(range(self.tags))
+        self._records.clear()
+
     @property
     def in_flight(self) -> dict[int, RecordT]:
         """What was kept for the tags that are out, oldest first."""
