@@ -6,14 +6,15 @@ import logging
 from collections.abc import Iterable
 from dataclasses import asdict
 from random import Random
+from typing import Any
 
 import cocotb
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiBus, AxiRam, AxiSlave
+from cocotbext.axi import AxiBus, AxiRam, AxiResp, AxiSlave
 
 from xoe.cam import Cam, CamError, Page, Window
 from xoe.config import NicConfig
-from xoe.memory import Memory
+from xoe.memory import Memory, MemoryRangeError
 from xoe.operation import Operation
 from xoe.responder import Responder as Model
 from xoe.wire import ATOMICS, Opcode, Rights, Status, TrafficClass
@@ -30,10 +31,31 @@ NODE, STRANGER = 0x8001, 0x0180
 BASE, SIZE_LOG2 = 0x3EDC_BA98_4000_0000, 20  # a window that the tests may do anything in
 RAM_SIZE = 1 << 62  # the largest that cocotbext-axi takes
 SMALL_SIZE = 0xFEDC_BA98_4000_0000 + (1 << SIZE_LOG2 - 1)  # of a memory that ends in the middle of another window
+SMALL_WINDOW = Page(NODE, SMALL_SIZE >> SIZE_LOG2 << SIZE_LOG2, SIZE_LOG2, Window(ALL))
+
+
+class BadMemory(Memory):
+    """Memory that ends early, and in which whole beats of the bus refuse before that."""
+
+    def __init__(self, bad_beats: Iterable[int] = ()) -> None:
+        super().__init__(SMALL_SIZE)
+        self.bad_beats = frozenset(bad_beats)  # their addresses
+
+    def read(self, address: int, length: int) -> bytes:
+        self._refuse(address, length)
+        return super().read(address, length)
+
+    def write(self, address: int, data: bytes) -> None:
+        self._refuse(address, len(data))
+        super().write(address, data)
+
+    def _refuse(self, address: int, length: int) -> None:
+        if not self.bad_beats.isdisjoint(range(address // BYTES * BYTES, address + length, BYTES)):
+            raise MemoryRangeError(f"a bad beat at {address:#x}")
 
 
 class Target:
-    """Memory behind cocotbext-axi's slave that refuses, with SLVERR, what is outside."""
+    """What stands behind cocotbext-axi's slave, which answers SLVERR to what this refuses."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -45,22 +67,37 @@ class Target:
         self.memory.write(address, bytes(data))
 
 
+def mix_errors(slave: AxiSlave, rng: Random) -> None:
+    """Let a slave answer DECERR instead of SLVERR now and then."""
+    for channel, field in ((slave.write_if.b_channel, "bresp"), (slave.read_if.r_channel, "rresp")):
+
+        async def send(answer: Any, send: Any = channel.send, field: str = field) -> None:
+            if getattr(answer, field) == AxiResp.SLVERR and rng.random() < 0.5:
+                setattr(answer, field, AxiResp.DECERR)
+            await send(answer)
+
+        channel.send = send
+
+
 class ResponderBench:
     """A responder between a source of requests, a sink of responses, and a memory."""
 
-    def __init__(self, dut, memory_size: int | None = None) -> None:
+    def __init__(self, dut, bad_beats: Iterable[int] | None = None) -> None:
+        """With ``bad_beats``, even none, memory is a ``BadMemory``."""
         self.dut = dut
         self.rng = Random(cocotb.RANDOM_SEED)
         self.source = OperationSource(dut, "requests")
         self.sink = OperationSink(dut, "responses")
         self.windows = StreamSource(dut, "window_write")
         self.watch = AxiWatch(dut, "m_axi")
-        self.memory = Memory(memory_size or 1 << 64)
         bus = AxiBus.from_prefix(dut, "m_axi")
-        if memory_size is None:
+        if bad_beats is None:
+            self.memory = Memory()
             self.slave = self.ram = AxiRam(bus, dut.clk, dut.rst, size=RAM_SIZE)
         else:
-            self.slave, self.ram = AxiSlave(bus, dut.clk, dut.rst, Target(Memory(memory_size))), None
+            self.memory = BadMemory(bad_beats)
+            self.slave, self.ram = AxiSlave(bus, dut.clk, dut.rst, Target(BadMemory(bad_beats))), None
+            mix_errors(self.slave, self.rng)
         for part in (self.slave.write_if, self.slave.read_if):
             part.log.setLevel(logging.ERROR)
         self.model = Model(self.memory, Cam(CONFIG.windows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.config import DATA_WIDTHS, check_choice
 from xoe.responder import STATUSES, Outcome
@@ -15,6 +15,8 @@ from .delay import delayed
 from .layouts import STATUS_BITS, operation_beat
 from .queue import Queue
 from .responder_layouts import HEADER, OPERATIONS, OUTCOME_BITS, TOKEN, WAITING, order_layout
+from .ring_queue import RingQueue
+from .skid_buffer import SkidBuffer
 
 STATUS_OF = Array(STATUSES.get(outcome, Status.DONE) for outcome in Outcome)
 
@@ -47,13 +49,13 @@ class Answerer(wiring.Component):
         answer = data.StructLayout({"data": self.width, "last": 1, "status": STATUS_BITS})
         m.submodules.aligner = aligner = ByteAligner(self.width)
         m.submodules.answers = answers = Queue(answer, WAITING + 1, margin=aligner.latency + 3)
-        step, is_bad, order = self._step(m, answers.room)
+        step, is_bad, order, beat = self._step(m, answers.room)
 
         gives = Mux(is_bad, step.is_last, order.is_direct | ~step.is_first)
         outcome = Mux(is_bad, Outcome.MEMORY_ERROR, order.outcome)
         m.d.comb += [
             aligner.i_valid.eq(step.valid),
-            aligner.i.data.eq(self.beats.payload),
+            aligner.i.data.eq(beat),
             aligner.i.shift.eq(order.shift),
             aligner.i.is_alone.eq(order.is_direct),
             aligner.i.is_head.eq(0),
@@ -71,42 +73,53 @@ class Answerer(wiring.Component):
         self._respond(m, answers.o)
         return m
 
-    def _step(self, m: Module, room: Value) -> tuple[data.View, Value, data.View]:
-        """The step taken in this clock, whether memory failed, and the operation it belongs to."""
+    def _step(self, m: Module, room: Value) -> tuple[data.View, Value, data.View, Value]:
+        """The step taken in this clock, whether memory failed, the operation it belongs to, and the beat."""
+        orders, tokens, beats = self._queues(m)
+        order, token = orders.payload, tokens.payload
+        step = Signal(data.StructLayout({"valid": 1, "is_first": 1, "is_last": 1}))
+        is_first, has_one, was_bad = Signal(init=1), Signal(), Signal()
+        lacks_two = is_first & order.awaits_two & ~has_one
+        awaits = is_first & order.awaits
+        takes_beat = order.has_data & ~(order.is_flushed & step.is_last)
+        is_bad = was_bad | awaits & token.is_bad
+        m.d.comb += [
+            step.is_first.eq(is_first),
+            step.valid.eq(orders.valid & room & ~lacks_two & (tokens.valid | ~awaits) & (beats.valid | ~takes_beat)),
+            tokens.ready.eq(step.valid & awaits | orders.valid & lacks_two),
+            orders.ready.eq(step.valid & step.is_last),
+            beats.ready.eq(step.valid & takes_beat),
+        ]
+        self._count(m, order, step)
+        with m.If(orders.valid & lacks_two & tokens.valid):
+            m.d.sync += [has_one.eq(1), was_bad.eq(token.is_bad)]
+        with m.If(step.valid):
+            m.d.sync += [is_first.eq(step.is_last), has_one.eq(0), was_bad.eq(is_bad & ~step.is_last)]
+        return step, is_bad, order, beats.payload
+
+    def _queues(self, m: Module) -> tuple[stream.Interface, stream.Interface, stream.Interface]:
+        """Orders, tokens and beats; short queues keep the memories they come from clear of what is decided here."""
         m.submodules.orders = orders = Queue(order_layout(self.width), OPERATIONS + 1)
         m.submodules.tokens = tokens = Queue(TOKEN, 2 * OPERATIONS + 1)
+        m.submodules.order_queue = order_queue = SkidBuffer(order_layout(self.width))
+        m.submodules.beat_queue = beat_queue = RingQueue(self.width)
+        connect(m, orders.o, order_queue.i)
+        connect(m, flipped(self.beats), beat_queue.i)
         m.d.comb += [
             orders.i.payload.eq(self.order),
             orders.i.valid.eq(self.order.valid),
             tokens.i.payload.eq(self.token),
             tokens.i.valid.eq(self.token.valid),
         ]
-        order, token = orders.o.payload, tokens.o
-        step = Signal(data.StructLayout({"valid": 1, "is_first": 1, "is_last": 1}))
-        count, has_one, was_bad = Signal(order.last.shape()), Signal(), Signal()
-        awaits = step.is_first & (order.tokens != 0)
-        lacks_two = step.is_first & (order.tokens == 2) & ~has_one
-        takes_beat = order.has_data & ~(order.is_flushed & step.is_last)
-        is_bad = was_bad | awaits & token.payload.is_bad
-        m.d.comb += [
-            step.is_first.eq(count == 0),
-            step.is_last.eq(count == order.last),
-            step.valid.eq(
-                orders.o.valid & room & ~lacks_two & (token.valid | ~awaits) & (self.beats.valid | ~takes_beat)
-            ),
-            token.ready.eq(step.valid & awaits | orders.o.valid & lacks_two),
-            orders.o.ready.eq(step.valid & step.is_last),
-            self.beats.ready.eq(step.valid & takes_beat),
-        ]
-        with m.If(orders.o.valid & lacks_two & token.valid):
-            m.d.sync += [has_one.eq(1), was_bad.eq(token.payload.is_bad)]
+        return order_queue.o, tokens.o, beat_queue.o
+
+    def _count(self, m: Module, order: data.View, step: data.View) -> None:
+        """Find the last step, a clock before it comes."""
+        count, is_last = Signal(order.last.shape()), Signal()
+        following = count + 1
+        m.d.comb += step.is_last.eq(Mux(step.is_first, order.is_single, is_last))
         with m.If(step.valid):
-            m.d.sync += [
-                count.eq(Mux(step.is_last, 0, count + 1)),
-                has_one.eq(0),
-                was_bad.eq(is_bad & ~step.is_last),
-            ]
-        return step, is_bad, order
+            m.d.sync += [count.eq(Mux(step.is_last, 0, following)), is_last.eq(following == order.last)]
 
     def _respond(self, m: Module, answer: stream.Interface) -> None:
         """A header, which has long been there, to every beat."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.config import DATA_WIDTHS, check_choice
 
@@ -21,6 +21,8 @@ from .responder_layouts import (
     order_layout,
     step_layout,
 )
+from .ring_queue import RingQueue
+from .skid_buffer import SkidBuffer
 
 
 class Executor(wiring.Component):
@@ -51,29 +53,35 @@ class Executor(wiring.Component):
                 "abort": Out(1),
             }
         )
+        self._job_queue, self._beat_queue = SkidBuffer(job_layout(width)), RingQueue(data_beat(width))
+        self._jobs, self._beats = self._job_queue.o, self._beat_queue.o
+        self._job = self._jobs.payload
         flags = ("write", "read", "refuse", "fence", "load", "read_old", "abort", "write_new")
         self._do = Signal(data.StructLayout(dict.fromkeys(flags, 1)))  # what this clock does: one thing at the most
-        self._beat, self._at_last, self._needs_beat = Signal(COUNT_BITS), Signal(), Signal()
-        self._starts, self._in_second = Signal(init=1), Signal()  # a burst, the one behind the 4 KB boundary
+        self._is_first, self._is_last, self._needs_beat = Signal(init=1), Signal(), Signal()  # beat of an operation
+        self._starts, self._ends, self._in_second = Signal(init=1), Signal(), Signal()  # bursts
         self._writing, self._settled = Signal(), Signal(init=1)
 
     def elaborate(self, platform: object) -> Module:
         """Decide on a step, count it, say what it asks for."""
         m = Module()
+        # The memories that jobs and beats come from are far away: they must not have to wait for the decision.
+        m.submodules.job_queue, m.submodules.beat_queue = self._job_queue, self._beat_queue
+        connect(m, flipped(self.jobs), self._job_queue.i)
+        connect(m, flipped(self.beats), self._beat_queue.i)
         m.submodules.atomic = atomic = AtomicUnit(self.width)
-        job = self.jobs.payload
+        job = self._job
         m.d.comb += [
-            self._at_last.eq(self._beat == job.place.last),
-            self._needs_beat.eq(~(job.place.is_extra & self._at_last)),
             atomic.opcode.eq(job.opcode),
             atomic.is_wide.eq(job.is_wide),
             atomic.lane.eq(job.address),
-            atomic.operands.eq(self.beats.payload),
+            atomic.operands.eq(self._beats.payload),
             atomic.operands_valid.eq(self._do.load),
             atomic.old.eq(self.read_beat.data),
         ]
         self._decide(m, atomic)
         self._count(m)
+        self._take(m)
         self._settle(m)
         self._ask(m)
         self._write(m, atomic.o)
@@ -82,25 +90,25 @@ class Executor(wiring.Component):
 
     def _decide(self, m: Module, atomic: AtomicUnit) -> None:
         """What to do in this clock."""
-        job, do = self.jobs.payload, self._do
+        job, do = self._job, self._do
         kind, settled = job.kind, self._settled
         with m.FSM(name="state"):
-            with m.State("RUN"), m.If(self.jobs.valid):
+            with m.State("RUN"), m.If(self._jobs.valid):
                 m.d.comb += [
                     do.write.eq(
-                        kind.is_write & self._writing & self.write_room & (self.beats.valid | ~self._needs_beat)
+                        kind.is_write & self._writing & self.write_room & (self._beats.valid | ~self._needs_beat)
                     ),
                     do.read.eq(kind.is_read & ~self._writing & self.read_room),
                     do.fence.eq(kind.is_fence & settled),
-                    do.refuse.eq(~kind.as_value().any() & (self.beats.valid | ~job.has_beats)),
+                    do.refuse.eq(~kind.as_value().any() & (self._beats.valid | ~job.has_beats)),
                 ]
                 with m.If(settled & (kind.is_write | kind.is_read)):
                     m.d.sync += self._writing.eq(kind.is_write)
                 with m.If(settled & kind.is_atomic):
                     m.next = "LOAD"
             with m.State("LOAD"):
-                m.d.comb += do.load.eq(self.beats.valid)
-                with m.If(do.load & self.beats.payload.last):
+                m.d.comb += do.load.eq(self._beats.valid)
+                with m.If(do.load & self._beats.payload.last):
                     m.next = "READ"
             with m.State("READ"):
                 m.d.comb += do.read_old.eq(self.read_room)
@@ -124,24 +132,36 @@ class Executor(wiring.Component):
                     m.next = "RUN"
 
     def _count(self, m: Module) -> None:
-        """Where the operation is; take it, or a beat of its data, when it is done with."""
-        job, do, beats = self.jobs.payload, self._do, self.beats
-        place = job.place
-        ends = self._at_last | (self._beat == place.first)
+        """Where the operation is. Comparisons are made a clock before they are needed."""
+        place, do = self._job.place, self._do
+        beat, is_last, ends = Signal(COUNT_BITS), Signal(), Signal()
+        following = beat + 1
+        m.d.comb += [
+            self._is_last.eq(Mux(self._is_first, place.is_single, is_last)),
+            self._ends.eq(self._is_last | Mux(self._is_first, place.is_first_single, ends)),
+            self._needs_beat.eq(~(place.is_extra & self._is_last)),
+        ]
         with m.If(do.write):
             m.d.sync += [
-                self._beat.eq(Mux(self._at_last, 0, self._beat + 1)),
-                self._starts.eq(ends),
-                self._in_second.eq(ends & ~self._at_last),
+                beat.eq(Mux(self._is_last, 0, following)),
+                is_last.eq(following == place.last),
+                ends.eq(following == place.first),
+                self._is_first.eq(self._is_last),
+                self._starts.eq(self._ends),
+                self._in_second.eq(self._ends & ~self._is_last),
             ]
         with m.If(do.read):
             m.d.sync += self._in_second.eq(place.crosses & ~self._in_second)
+
+    def _take(self, m: Module) -> None:
+        """Take an operation, or a beat of its data, when it is done with."""
+        job, do = self._job, self._do
         m.d.comb += [
-            beats.ready.eq(do.write & self._needs_beat | do.refuse & job.has_beats | do.load),
-            self.jobs.ready.eq(
-                do.write & self._at_last
-                | do.read & (self._in_second | ~place.crosses)
-                | do.refuse & (beats.payload.last | ~job.has_beats)
+            self._beats.ready.eq(do.write & self._needs_beat | do.refuse & job.has_beats | do.load),
+            self._jobs.ready.eq(
+                do.write & self._is_last
+                | do.read & (self._in_second | ~job.place.crosses)
+                | do.refuse & (self._beats.payload.last | ~job.has_beats)
                 | do.fence
                 | do.abort
                 | do.write_new
@@ -157,8 +177,8 @@ class Executor(wiring.Component):
         m.d.sync += [unanswered.eq(after), self._settled.eq(after == 0)]
 
     def _ask(self, m: Module) -> None:
-        do, place, lanes = self._do, self.jobs.payload.place, lane_bits(self.width)
-        address, next_page = self.jobs.payload.address, Signal(64 - PAGE_BITS)
+        do, place, lanes = self._do, self._job.place, lane_bits(self.width)
+        address, next_page = self._job.address, Signal(64 - PAGE_BITS)
         m.d.sync += [
             # A clock late, but so is the second burst.
             next_page.eq(address[PAGE_BITS:] + 1),
@@ -171,33 +191,34 @@ class Executor(wiring.Component):
         ]
 
     def _write(self, m: Module, new: Value) -> None:
-        do, job, place, step = self._do, self.jobs.payload, self.jobs.payload.place, self.step
-        from_beat = self.beats.payload.data
+        do, job, place, step = self._do, self._job, self._job.place, self.step
+        from_beat = self._beats.payload.data
         m.d.sync += [
             step.valid.eq(do.write | do.write_new),
-            step.last.eq(self._at_last | (self._beat == place.first)),
+            step.last.eq(self._ends),
             step.beat.data.eq(Cat(Mux(job.kind.is_atomic, new, from_beat[:WORD]), from_beat[WORD:])),
             step.beat.shift.eq(job.address),
             step.beat.is_alone.eq(0),
-            step.beat.is_head.eq(self._beat == 0),
-            step.beat.is_tail.eq(self._at_last),
+            step.beat.is_head.eq(self._is_first),
+            step.beat.is_tail.eq(self._is_last),
             step.beat.end.eq(place.end),
         ]
 
     def _order(self, m: Module) -> None:
-        do, job, order = self._do, self.jobs.payload, self.order
+        do, job, order = self._do, self._job, self.order
         kind, place = job.kind, job.place
         has_data = kind.is_read | kind.is_atomic
-        is_direct = ~has_data | (place.last == 0) | (job.address[: lane_bits(self.width)] == 0)
+        is_direct = ~has_data | place.is_single | (job.address[: lane_bits(self.width)] == 0)
         is_flushed = ~is_direct & ~place.is_extra
-        has_memory = has_data | kind.is_write
         is_first = (do.write & self._starts | do.read) & ~self._in_second
         m.d.sync += [
-            order.valid.eq(is_first | do.refuse & self.jobs.ready | do.fence | do.read_old),
+            order.valid.eq(is_first | do.refuse & self._jobs.ready | do.fence | do.read_old),
             order.outcome.eq(job.outcome),
-            order.tokens.eq(Mux(has_memory, Mux(place.crosses | kind.is_atomic, 2, 1), 0)),
+            order.awaits.eq(has_data | kind.is_write),
+            order.awaits_two.eq((has_data | kind.is_write) & place.crosses | kind.is_atomic),
             order.has_data.eq(has_data),
-            order.last.eq(Mux(has_data, place.last + is_flushed, 0)),
+            order.last.eq(place.last + is_flushed),
+            order.is_single.eq(~has_data | place.is_single),
             order.is_direct.eq(is_direct),
             order.is_flushed.eq(is_flushed),
             order.shift.eq(-job.address[: lane_bits(self.width)]),

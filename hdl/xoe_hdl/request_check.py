@@ -62,7 +62,7 @@ class RequestCheck(wiring.Component):
         m.submodules.cam = cam = self.cam
         m.submodules.jobs = jobs = Queue(job_layout(width), OPERATIONS + 1)
         m.submodules.headers = headers = Queue(HEADER, OPERATIONS + 1, margin=4)
-        m.submodules.beats = beats = Queue(data_beat(width), BEATS + 1, margin=3)
+        m.submodules.beats = beats = Queue(data_beat(width), BEATS + 1, margin=4)
         connect(m, flipped(self.window_write), cam.write)
         connect(m, jobs.o, flipped(self.jobs))
         connect(m, headers.o, flipped(self.headers))
@@ -71,14 +71,19 @@ class RequestCheck(wiring.Component):
 
         taken, is_taken, is_request = self._take(m, headers.room, beats.room)
         operation = taken.data.operation
+        beat, is_wanted = Signal(data_beat(width)), Signal()
+        m.d.sync += [
+            beat.data.eq(taken.data.data),
+            beat.last.eq(taken.last),
+            is_wanted.eq(is_taken & _has_data(operation.opcode)),
+        ]
         m.d.comb += [
             cam.lookup.valid.eq(is_request),
             cam.lookup.address.eq(operation.address),
             cam.lookup.space.eq(taken.data.route.node),
             cam.lookup.length.eq(operation.length[:LENGTH_BITS]),
-            beats.i.payload.data.eq(taken.data.data),
-            beats.i.payload.last.eq(taken.last),
-            beats.i.valid.eq(is_taken & _has_data(operation.opcode)),
+            beats.i.payload.eq(beat),
+            beats.i.valid.eq(is_wanted),
         ]
         self._keep_header(m, headers, taken, is_request)
 
@@ -219,7 +224,13 @@ class RequestCheck(wiring.Component):
             left_counted.eq(left),
         ]
         place = Signal(place_layout(self.config.data_width))
-        m.d.sync += [place.eq(counted), place.first.eq(Mux(counted.crosses, left_counted, counted.last))]
+        first = Mux(counted.crosses, left_counted, counted.last)
+        m.d.sync += [
+            place.eq(counted),
+            place.first.eq(first),
+            place.is_single.eq(counted.last == 0),
+            place.is_first_single.eq(first == 0),
+        ]
         return place
 
 

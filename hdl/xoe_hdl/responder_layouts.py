@@ -41,12 +41,13 @@ def place_layout(width: int) -> data.StructLayout:
     """Where an operation's bytes lie on the memory bus.
 
     ``last``: bus beats less one; ``first``, ``second``: the same for its bursts, the second if it ``crosses`` 4 KB.
-    ``is_extra``: there is a bus beat more than ``data`` has beats. ``end``: lane of the last byte in memory;
-    ``data_end``: in the data.
+    ``is_single``, ``is_first_single``: one beat, in all or in the first burst. ``is_extra``: there is a bus beat more
+    than ``data`` has beats. ``end``: lane of the last byte in memory; ``data_end``: in the data.
     """
     lanes = lane_bits(width)
     counts = dict.fromkeys(("last", "first", "second"), COUNT_BITS)
-    return data.StructLayout({**counts, "crosses": 1, "is_extra": 1, "end": lanes, "data_end": lanes})
+    flags = dict.fromkeys(("is_single", "is_first_single", "crosses", "is_extra"), 1)
+    return data.StructLayout({**counts, **flags, "end": lanes, "data_end": lanes})
 
 
 KIND = data.StructLayout({"is_read": 1, "is_write": 1, "is_atomic": 1, "is_fence": 1})
@@ -83,18 +84,20 @@ def step_layout(width: int) -> data.StructLayout:
 def order_layout(width: int) -> data.StructLayout:
     """An operation that was carried out, or refused, and is to be answered.
 
-    ``tokens``: bursts to be awaited, 0..2. ``last``: steps of the answer, less one: each takes a bus beat of what was
-    read, but the last if it ``is_flushed``: that brings out what the one before left. Data goes up by ``shift`` lanes;
-    ``is_direct``: each step gives a beat, else the first gives none.
+    ``awaits``: a burst has to end first, or two if it ``awaits_two``. ``last``: steps of the answer, less one, 0 if it
+    ``is_single``. Each takes a bus beat of what was read, but the last if it ``is_flushed``: that brings out what the
+    one before left. Data goes up by ``shift`` lanes; ``is_direct``: each step gives a beat, else the first gives none.
     """
     lanes = lane_bits(width)
     return data.StructLayout(
         {
             "valid": 1,
             "outcome": OUTCOME_BITS,
-            "tokens": 2,
+            "awaits": 1,
+            "awaits_two": 1,
             "has_data": 1,
             "last": COUNT_BITS,
+            "is_single": 1,
             "is_direct": 1,
             "is_flushed": 1,
             "shift": lanes,
