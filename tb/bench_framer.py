@@ -140,10 +140,10 @@ class Line:
             if any(one.value == 1 and two.value == 1 for one, two in handles):
                 self.accepted.append(self.clock)
 
-    @property
-    def idle(self):
-        """Clocks without a beat between the first beat and the last."""
-        return self.beats[-1] - self.beats[0] + 1 - len(self.beats)
+    def idle_before(self, frame):
+        """Clocks without a beat from the first beat to the last before ``frame``, which is the last one."""
+        beats = self.beats[: -len(frame) * 8 // len(self.dut.m_axis_tdata)]  # rounded away from 0
+        return beats[-1] - beats[0] + 1 - len(beats)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -173,9 +173,10 @@ async def anything_passes(dut, source_pause, sink_pause):
     """All lengths, kinds, routes and classes, tagged or not, under every MTU; registers change between rounds."""
     bench = Bench(dut, SETTINGS, source_pause, sink_pause)
     await bench.start()
-    for mtu in (256, 263, 511, 1024):
-        bench.set(mtu=max(mtu, 298), tagged=bench.rng.random() < 0.5, vid=bench.rng.getrandbits(12))
-        for size in bench.rng.sample(range(1, 257), 64):
+    sizes = bench.rng.sample(range(1, 257), 256)
+    for count, mtu in enumerate((298, 303, 511, 1024)):
+        bench.set(mtu=mtu, tagged=bench.rng.random() < 0.5, vid=bench.rng.getrandbits(12))
+        for size in sizes[64 * count : 64 * (count + 1)]:
             bench.send(operation := write(bench.rng, size), some_route(bench.rng, operation))
             bench.send(operation := some_operation(bench.rng), some_route(bench.rng, operation))
         await bench.check()
@@ -204,6 +205,19 @@ async def frames_are_filled_to_the_mtu(dut, mtu):
     assert max(map(len, expected)) == 14 + room + 26
     for operation in operations:
         bench.send(operation)
+    await bench.check()
+    assert bench.frames == expected
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def what_exceeds_the_mtu_goes_alone(dut):
+    bench = Bench(dut)
+    await bench.start()
+    bench.set(mtu=256)
+    for size in (256, 1, 1, 256, 256, 216, 1, 208, 1):
+        bench.send(write(bench.rng, size))
+    expected = Framer(bench.settings, params()["first_sequence"]).frames(bench.waiting[REQUESTS])
+    assert len(expected) == 8
     await bench.check()
     assert bench.frames == expected
 
@@ -274,8 +288,8 @@ async def neither_input_starves_the_other(dut):
         bench.send(answer, RESPONSE_ROUTE)
     order = await bench.check()
     assert order[0] == RESPONSES
-    shared = order[: 2 * order.count(RESPONSES)]
-    assert shared == [RESPONSES, REQUESTS] * (len(shared) // 2)
+    both = 2 * min(order.count(REQUESTS), order.count(RESPONSES))
+    assert order[:both] == [RESPONSES, REQUESTS] * (both // 2)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -298,7 +312,10 @@ async def a_late_comer_is_next(dut, late):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(size=[0, 8, 64, 72, 256], tagged=[False, True])
 async def frames_of_one_operation_are_back_to_back(dut, size, tagged):
-    """Not a clock is lost between frames, however short: their routes differ, so none is shared."""
+    """Not a clock is lost between frames, however short: their routes differ, so none is shared.
+
+    But for the last, which nothing follows that would close it.
+    """
     bench = Bench(dut)
     await bench.start()
     bench.set(tagged=tagged)
@@ -308,25 +325,28 @@ async def frames_of_one_operation_are_back_to_back(dut, size, tagged):
         bench.send(operation, dataclasses.replace(ROUTE, node=count % 2))
     await bench.check()
     assert len(bench.frames) == 60
-    assert line.idle == 0
+    assert line.idle_before(bench.frames[-1]) == 0
 
 
 @cocotb.test(timeout_time=8, timeout_unit="ms")
-@cocotb.parametrize(size=[64, 256])
-async def the_wire_is_full(dut, size):
+@cocotb.parametrize(size=[64, 256], inputs=[1, 2])
+async def the_wire_is_full(dut, size, inputs):
     """Payload over what the beats could carry, saturated, with the configured MTU."""
     bench = Bench(dut)
     await bench.start()
     bench.set(mtu=params()["mtu"])
     line = Line(dut)
-    count = 40 * bench.size * 64 // size
+    count = 20 * bench.size * 64 // size
     for _ in range(count):
         bench.send(write(bench.rng, size))
+        if inputs == 2:
+            bench.send(Operation(Opcode.READ | RESPONSE_BIT, 0, 0, size, bench.rng.randbytes(size)), RESPONSE_ROUTE)
     await bench.check()
-    efficiency = count * size / bench.size / (line.beats[-1] - line.beats[0] + 1)
-    dut._log.info("efficiency %d: %.3f, %d idle clocks", size, efficiency, line.idle)
-    assert line.idle == 0
-    assert efficiency >= (0.9 if size == 256 else 0.78)
+    efficiency = inputs * count * size / bench.size / (line.beats[-1] - line.beats[0] + 1)
+    dut._log.info("efficiency %d: %.3f", size, efficiency)
+    if inputs == 1:
+        assert line.idle_before(bench.frames[-1]) == 0
+    assert efficiency >= (0.9 if size == 256 else 0.77)
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
@@ -339,10 +359,10 @@ async def first_beat_is_out_in_8_clocks(dut, tagged):
     for operation, route in (
         (Operation(Opcode.READ), ROUTE),
         (Operation(Opcode.READ | RESPONSE_BIT), RESPONSE_ROUTE),
-        (write(bench.rng, 64), ROUTE),
+        (write(bench.rng, bench.size), ROUTE),
     ):
         line = Line(dut)
         bench.send(operation, route)
         await bench.check()
         dut._log.info("latency %d", line.beats[0] - line.accepted[0])
-        assert line.beats[0] - line.accepted[-1] <= 8
+        assert line.beats[0] - line.accepted[0] <= 8

@@ -1,24 +1,36 @@
 import pytest
 
-from xoe.config import NicConfig
+from xoe.config import ConfigError, NicConfig
 from xoe_hdl.framer import Framer
 from xoe_sim.build import run_bench
 
-LAST_SEQUENCE = (1 << 24) - 2
-SHORT = ["anything_passes", "frames_are_filled_to_the_mtu", "short_frames_are_padded", "the_wire_is_full"]
+SIMS = ["verilator", "icarus"]
+SHORT = ["frames_are_filled_to_the_mtu", "frames_of_one_operation_are_back_to_back", "the_wire_is_full"]
 
 
 def run(width, counter_width=32, first_sequence=0, mtu=4096, **options):
     config = NicConfig(data_width=width, mtu=mtu, queue_pairs=8, counter_width=counter_width)
-    params = {
-        "mtu": config.mtu,
-        "queue_pairs": config.queue_pairs,
-        "counter_width": counter_width,
-        "first_sequence": first_sequence,
-    }
+    params = {"mtu": mtu, "queue_pairs": 8, "counter_width": counter_width, "first_sequence": first_sequence}
     run_bench(Framer(config, first_sequence), f"framer_{width}", "bench_framer", params, **options)
 
 
 @pytest.mark.parametrize("width", [64, 512])
 def test_framer(width):
     run(width)
+
+
+@pytest.mark.parametrize("width", [128, 256])
+@pytest.mark.parametrize("testcase", SHORT)
+def test_other_widths(width, testcase):
+    run(width, testcase=testcase)
+
+
+@pytest.mark.parametrize("sim", SIMS)
+def test_wraps(sim):
+    """Sequence numbers and counters at their end, in the smallest buffers."""
+    run(64, counter_width=3, first_sequence=(1 << 24) - 2, mtu=304, sim=sim, testcase="sequence_numbers_wrap")
+
+
+def test_a_first_sequence_that_does_not_fit_is_refused():
+    with pytest.raises(ConfigError, match="first must be an integer from 0 to 16777215, not 16777216"):
+        Framer(NicConfig(), 1 << 24)

@@ -14,13 +14,10 @@ is ``byte_swap(crc)``.
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import xor
-
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
+from amaranth.utils import bits_for, exact_log2
 
 from xoe.config import check_choice, check_range
 from xoe.crc import INITIAL, INVERT, advance, rewind
@@ -30,7 +27,6 @@ from xoe.wire import GRID, FrameHeader
 WORD = 8 * GRID
 CRC_WIDTHS = (64, 128, 256, 512, 1024)
 LEAD_WORDS = 4  # words in front of the operations in canonical alignment
-_DIGIT = 3  # bits of the number of zero words undone in one clock
 
 
 def _multiply(columns: list[int], value: Value) -> Value:
@@ -67,7 +63,7 @@ def crc_beat(width: int) -> data.StructLayout:
     """What ``PayloadCrc`` takes.
 
     ``data`` is 0 outside the operations; ``zeros`` (used with ``last``) is how many words at the end of the last beat
-    lie after them: 0..width/64. A last beat may be all zero, unless it is the first too.
+    lie after them: 0..width/64. So a last beat may be all zero.
     """
     return data.StructLayout({"data": width, "first": 1, "last": 1, "zeros": range(width // WORD + 1)})
 
@@ -77,8 +73,9 @@ class PayloadCrc(wiring.Component):
 
     A beat in each clock in which ``valid`` is high; always accepted. Clocks without a beat may come anywhere. The last
     beat of a frame may be followed at once by the first of the next. ``done`` is high for one clock, ``latency``
-    clocks after the last beat (given in clock t, ``done`` and ``crc`` are registers that hold it in clock
-    t + latency); ``crc`` includes the final inversion. Stages: words, their sum, the loop, the zero words undone.
+    clocks after the last beat (given in clock t, ``done`` and ``crc`` have it in clock t + latency); ``crc`` is the XOR
+    of two registers and includes the final inversion. Stages: the words, their sum, and then the loop and, beside it
+    so that it costs no clock, the same with the zero words undone.
 
     Args:
         width: bits of a beat: 64, 128, 256, 512 or 1024.
@@ -86,7 +83,7 @@ class PayloadCrc(wiring.Component):
             that of canonical alignment with every beat given; 0..4.
 
     Attributes:
-        latency: 2 clocks at 64 bits, 4 at 128 to 512, 5 at 1024.
+        latency: 2 clocks at 64 bits, 3 at any other width.
 
     Raises:
         ConfigError: a parameter outside these bounds.
@@ -97,13 +94,11 @@ class PayloadCrc(wiring.Component):
         check_range("lead", lead, 0, LEAD_WORDS)
         self.width, self.lead = width, lead
         self._words = width // WORD
-        count_bits = bits_for(self._words - 1) if self._words > 1 else 0
-        self._digits = [(low, min(low + _DIGIT, count_bits)) for low in range(0, count_bits, _DIGIT)]
-        self.latency = 2 + (self._words > 1) + len(self._digits)
+        self.latency = 2 if self._words == 1 else 3
         super().__init__({"valid": In(1), "beat": In(crc_beat(width)), "done": Out(1), "crc": Out(32)})
 
     def elaborate(self, platform: object) -> Module:
-        """Build the pipeline: words, sum, loop, undo."""
+        """Build the pipeline: words, sum, loop."""
         m = Module()
         mark = Signal(_MARK)
         m.d.comb += [mark.valid.eq(self.valid), mark.first.eq(self.beat.first), mark.last.eq(self.beat.last)]
@@ -121,49 +116,40 @@ class PayloadCrc(wiring.Component):
             m.d.sync += total.eq(Cat(Cat(term[bit] for term in terms).xor() for bit in range(32)))
             mark = _register(m, mark, "mark_sum")
 
-        state = Signal(32, reset_less=True)
-        start = _move(INITIAL, FrameHeader.SIZE - GRID * self.lead + self.width // 8)
-        moved = _multiply(_state_columns(self.width // 8), state)
-        is_empty = mark.last & (mark.zeros == self._words)  # all after the end: nothing to undo if it is left out
-        with m.If(mark.valid & ~is_empty):
-            m.d.sync += state.eq(total ^ Mux(mark.first, start, moved))
-        mark = _register(m, mark, "mark_loop")
+        state, carried = Signal(32, reset_less=True), Signal(32)
+        start = _move(INITIAL, FrameHeader.SIZE - GRID * self.lead)
+        m.d.comb += carried.eq(Mux(mark.first, start, state))
+        with m.If(mark.valid):
+            m.d.sync += state.eq(total ^ _multiply(_state_columns(self.width // 8), carried))
 
-        crc = state
-        for low, high in self._digits:
-            undone = Signal(32, name=f"undone_{low}", reset_less=True)
-            digit = mark.zeros[low:high]
-            choices = [_multiply(_state_columns(-GRID * (n << low)), crc) for n in range(1 << high - low)]
-            m.d.sync += undone.eq(Array(choices)[digit])
-            mark, crc = _register(m, mark, f"mark_{low}"), undone
-        m.d.comb += [self.crc.eq(crc ^ INVERT), self.done.eq(mark.valid & mark.last)]
+        # The same for the last beat, without the words after the end: those of the data are 0 when all are.
+        data_part, state_part = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        counts = range(self._words + 1)
+        data_parts = Array(_multiply(_state_columns(-GRID * zeros), total) for zeros in counts[:-1])
+        state_parts = Array(_multiply(_state_columns(self.width // 8 - GRID * zeros), carried) for zeros in counts)
+        m.d.sync += [data_part.eq(data_parts[mark.zeros[: exact_log2(self._words)]])]
+        m.d.sync += [state_part.eq(state_parts[mark.zeros]), self.done.eq(mark.valid & mark.last)]
+        m.d.comb += self.crc.eq(data_part ^ state_part ^ INVERT)
         return m
 
 
 class HeaderCrc(wiring.Component):
     """The part of a frame's CRC that comes from its header: XOR it to ``PayloadCrc.crc`` and the CRC is whole.
 
-    A header in every clock, free-running; ``crc`` belongs to the ``header`` of ``latency`` (2) clocks before. The
-    congestion mark counts as 0 whatever ``header`` has there.
+    A header in every clock, free-running; ``crc``, a register, belongs to the ``header`` of ``latency`` (1) clocks
+    before. The congestion mark counts as 0 whatever ``header`` has there.
     """
 
-    latency = 2
+    latency = 1
 
     def __init__(self) -> None:
         super().__init__({"header": In(8 * FrameHeader.SIZE), "crc": Out(32)})
 
     def elaborate(self, platform: object) -> Module:
-        """Build the two stages: parts of the header, their sum."""
+        """Build the one XOR tree."""
         m = Module()
         kept = int.from_bytes(clear_mark(b"\xff" * FrameHeader.SIZE), "little")
-        terms = []
-        for low in range(0, FrameHeader.SIZE, GRID):
-            size = min(GRID, FrameHeader.SIZE - low)
-            part = (self.header & kept)[8 * low : 8 * (low + size)]
-            term = Signal(32, name=f"term_{low}", reset_less=True)
-            m.d.sync += term.eq(_multiply(_data_columns(size, FrameHeader.SIZE - low - size), part))
-            terms.append(term)
-        m.d.sync += self.crc.eq(reduce(xor, terms))
+        m.d.sync += self.crc.eq(_multiply(_data_columns(FrameHeader.SIZE, 0), self.header & kept))
         return m
 
 

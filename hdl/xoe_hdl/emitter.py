@@ -39,14 +39,14 @@ _STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has
 class Emitter(wiring.Component):
     """Sends frames on ``m_axis``: a beat every clock, within a frame and from one frame to the next.
 
-    A frame is announced by ``give`` with ``outgoing``, and waits here for its turn. Its first row must be in the store
-    no later than in the clock after ``give``, each further one a clock later. Rows are fetched in order: ``row``
-    belongs to the clock after ``fetch``. ``crc_done`` brings the operations' part of each frame's CRC in turn, that of
-    a frame of one beat no later than four clocks after ``give``. All header fields are gathered in ``_headers``, two
-    clocks after the frame was chosen to be sent.
+    A frame is announced by ``give`` with ``outgoing``, and waits here for its turn. Its first row must enter the store
+    no later than in that clock, each further one a clock later. Rows are fetched in order: ``row`` belongs to the clock
+    after ``fetch``. ``crc_done`` brings the operations' part of each frame's CRC in turn, that of a frame of one beat
+    no later than three clocks after ``give``. All header fields are gathered in ``_headers``, in the clock after the
+    frame was chosen to be sent.
 
     The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
-    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there five clocks after ``give``.
+    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there four clocks after ``give``.
     ``sent`` says that the last beat of a frame is chosen, ``ending`` that no more than five remained a clock ago.
 
     Args:
@@ -77,36 +77,32 @@ class Emitter(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Choose, fetch, fill in, shift: one clock each."""
+        """Choose and fetch, put in front what goes there, fill in and shift: one clock each."""
         m = Module()
         m.submodules.queue = queue = OutputQueue(axis(self.width))
         step, frame = self._choose(m, queue)
         prefix, head, header_crc = self._headers(m, frame, step)
 
-        # The store's output is slow: it has a clock of its own.
-        row, late_head, late_prefix = Signal(self.width), Signal(len(head)), Signal(TAIL)
-        column, keep = Signal(range(max(2, self._words))), Signal(self.width // 8)
-        m.d.sync += [row.eq(self.row), late_head.eq(head), late_prefix.eq(prefix), keep.eq(self._keep(frame, step))]
-        m.d.sync += column.eq(frame.crc_piece[1 : 1 + exact_log2(self._words)])
-        step = _later(m, step, "step_row")
-
-        body, late_column, late_keep = Signal(self.width), Signal.like(column), Signal.like(keep)
-        m.d.sync += [body.eq(row & step.has_row.replicate(self.width) | late_head)]
-        m.d.sync += [late_column.eq(column), late_keep.eq(keep)]
+        body, keep, marks = Signal(self.width), Signal(self.width // 8), Signal(self._words)
+        column = frame.crc_piece[1 : 1 + exact_log2(self._words)]
+        m.d.sync += [
+            body.eq(self.row & step.has_row.replicate(self.width) | head),  # little, as the store's output is slow
+            keep.eq(self._keep(frame, step)),
+            marks.eq(Cat(step.has_crc & (column == at) for at in range(self._words))),
+        ]
         end = _later(m, step, "step_body")
 
         filled, tail = Signal(self.width), Signal(TAIL)
         crc = byte_swap(self._payload_crc(m, end) ^ header_crc)
-        marks = [end.has_crc & (late_column == at) for at in range(self._words)]
         m.d.comb += filled.eq(body | Cat(Cat(crc & mark.replicate(32), Const(0, 32)) for mark in marks))
         with m.If(step.valid & step.first):
-            m.d.sync += tail.eq(late_prefix)
+            m.d.sync += tail.eq(prefix)
         with m.Elif(end.valid):
             m.d.sync += tail.eq(filled[-TAIL:])
         m.d.comb += [
             queue.give.eq(end.valid),
             queue.i.data.eq(Mux(self.cfg.tagged, Cat(tail, filled), Cat(tail[8 * CUT_UNTAGGED :], filled))),
-            queue.i.keep.eq(late_keep),
+            queue.i.keep.eq(keep),
             queue.i.last.eq(end.last),
         ]
         wiring.connect(m, queue.o, wiring.flipped(self.m_axis))
@@ -157,7 +153,7 @@ class Emitter(wiring.Component):
     def _headers(self, m: Module, frame: data.View, step: data.View) -> tuple[Value, Value, Value]:
         """What stands in front of the operations: the part before canonical alignment, the beat's share of the rest.
 
-        The third is the frame header's part of the CRC, two clocks later.
+        The third is the frame header's part of the CRC, one clock later.
         """
         cfg, route = self.cfg, frame.outgoing.gathered.route
         fields = {

@@ -113,7 +113,7 @@ class Framer(wiring.Component):
         outgoing = Signal(OUTGOING)
         m.d.comb += outgoing.gathered.eq(delayed(m, "gathered", gatherer.frame, 1))
         m.d.comb += outgoing.seq.eq(sequence.number)
-        wait = max(0, crc_latency - 4)
+        wait = max(0, crc_latency - 3)
         m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
         m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
 
@@ -122,18 +122,18 @@ class Framer(wiring.Component):
         closed = Signal(range(FRAMES + 1))
         is_short = (closed == 0) | (closed == 1) & emitter.ending
         m.d.sync += [
-            closed.eq(closed + gatherer.close - emitter.sent),
-            gatherer.hungry.eq(is_short & ~gatherer.close),
+            closed.eq(closed + gatherer.closed - emitter.sent),
+            gatherer.hungry.eq(is_short & ~gatherer.close & ~gatherer.closed),
             gatherer.may_open.eq((closed < FRAMES - 6) & self._sequence.ready),
         ]
 
     def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
         """Let the counters follow, a clock behind."""
-        is_taken, is_sent = (Signal(name=name) for name in ("is_taken", "is_sent"))
-        m.d.sync += [is_taken.eq(gatherer.operation_taken), is_sent.eq(emitter.sent)]
+        is_sent = Signal(name="is_sent")
+        m.d.sync += is_sent.eq(emitter.sent)
         for name, step in (
             ("frames", is_sent),
-            ("operations", is_taken),
+            ("operations", gatherer.operation_taken),
             ("bytes", Mux(is_sent, emitter.sent_bytes, 0)),
         ):
             m.d.sync += self.counters[name].eq(self.counters[name] + step)

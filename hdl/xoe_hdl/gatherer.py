@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,6 +12,7 @@ from xoe.wire import CRC_SIZE, GRID, FrameHeader, OperationHeader
 
 from .crc import CRC_WIDTHS, WORD
 from .layouts import OPERATION, ROUTE, operation_beat
+from .operation_input import OperationInput, waiting_beat
 from .packer import HEADER_WORDS, lead_words, placement
 from .wire import to_bus
 
@@ -28,23 +29,27 @@ class Gatherer(wiring.Component):
 
     A frame has operations of one input and one route, no more than ``mtu`` allows (one that is larger than that on its
     own gets a frame of its own). It is closed, always between two operations, when the next one of its input does not
-    match or fit, or when ``hungry`` says that the wire is about to fall idle and either no further operation is there
-    or the other input waits. After each frame the other input comes first; at the start it is the responses' turn.
+    match or fit, or when no further one is there and ``hungry`` says that the wire is about to fall idle. After each
+    frame the other input comes first; at the start it is the responses' turn. So an input waits for the other for no
+    longer than it takes to fill one frame.
 
-    An operation's beat is accepted in the clock in which it is there, unless the rows before it are still coming out:
-    a row of ``width`` bits leaves in each clock, so operations pass as fast as the wire takes them. ``place`` follows
-    one clock later; ``close`` in the clock of a ``place`` ends the frame after it, and ``closed`` follows one clock
-    after ``close``. Turning from one input to the other takes one clock, in which the frame that is closed still has a
-    row to write. ``ready`` depends on both inputs' ``valid`` and, between operations, on the route and size offered.
+    Operations pass as fast as the wire takes them: a row of ``width`` bits leaves in each clock, and a beat is held
+    back only while the rows before it are still coming out. Turning from one input to the other takes a clock, in
+    which the closed frame has a row to write anyway, unless all of it is in one row.
 
-    ``has_room`` says that ``ROOM`` more rows can be stored, ``may_open`` that another frame may begin; both may lag by
-    one clock.
+    A beat accepted in clock t is taken from its queue in t + 1 at the earliest; ``place`` follows one clock after
+    that. ``close`` in the clock of a ``place`` ends the frame after it; ``closed`` and ``rows`` (how many are made)
+    follow one clock later. ``has_room`` says that ``ROOM`` more rows can be stored, and may lag by two clocks;
+    ``may_open`` that another frame may begin.
 
     Args:
         width: bits of a row.
+
+    Raises:
+        ConfigError: another width than the CRC has.
     """
 
-    ROOM = 12
+    ROOM = 16  # no clock makes more than four rows
 
     def __init__(self, width: int) -> None:
         check_choice("width", width, CRC_WIDTHS)
@@ -74,69 +79,74 @@ class Gatherer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Choose an input, decide, and hand on the beat with its place."""
         m = Module()
-        choice, beat, valid, other, same = self._choose(m)
-        operation = beat.data.operation
-        size, room, limit = Signal(range(258)), Signal(signed(WORDS_BITS + 1)), Signal(WORDS_BITS)
-        words = Signal(WORDS_BITS)
-        m.d.comb += size.eq(operation.words + HEADER_WORDS)
-        m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
+        m.submodules.requests = requests = OperationInput(self.width)
+        m.submodules.responses = responses = OperationInput(self.width)
+        wiring.connect(m, wiring.flipped(self.requests), requests.i)
+        wiring.connect(m, wiring.flipped(self.responses), responses.i)
+        inputs = (requests.o, responses.o)
+        room = Signal(signed(WORDS_BITS + 1))
 
-        joins, gives_way, is_fresh = Signal(), Signal(), Signal()
-        may_take, takes, keeps_pace = Signal(), Signal(), Signal()
+        choice, chosen, other = self._choose(m, inputs)
+        beat = chosen.beat
+        takes, keeps_pace, is_fresh = Signal(), Signal(), Signal()
+        fits = [each.payload.beat.data.operation.words <= room for each in inputs]
+        joins = Mux(choice == REQUESTS, fits[REQUESTS], fits[RESPONSES]) & chosen.same_route & self._is_open
         m.d.comb += [
-            joins.eq(same & (size <= room)),
-            gives_way.eq(self.hungry & other),
-            is_fresh.eq(~self._inside & ~(self._is_open & joins)),
-            self.close.eq(self._is_open & ~self._inside & Mux(valid, ~joins | gives_way, self.hungry)),
-            may_take.eq(
-                Mux(is_fresh, self.may_open & ~(self._is_open & other), self._inside | ~gives_way),
-            ),
-            takes.eq(valid & may_take & keeps_pace),
-            self.requests.ready.eq(may_take & keeps_pace & (choice == REQUESTS)),
-            self.responses.ready.eq(may_take & keeps_pace & (choice == RESPONSES)),
-            self.operation_taken.eq(takes & beat.last),
+            is_fresh.eq(chosen.first & ~joins),
+            self.close.eq(self._is_open & ~self._inside & Mux(chosen.valid, ~joins, self.hungry)),
+            takes.eq(chosen.valid & keeps_pace & (~is_fresh | self.may_open & ~(self._is_open & other))),
         ]
+        for index, each in enumerate(inputs):
+            m.d.comb += each.ready.eq(takes & (choice == index))
         with m.If(takes):
             m.d.sync += [self._is_open.eq(1), self._inside.eq(~beat.last), self._source.eq(choice)]
             m.d.sync += self._route.eq(beat.data.route)
-            with m.If(~self._inside):
-                m.d.sync += [room.eq(Mux(is_fresh, limit, room) - size), words.eq(Mux(is_fresh, 0, words) + size)]
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        m.d.sync += [self.closed.eq(self.close), self.frame.route.eq(self._route), self.frame.words.eq(words)]
-
-        end = self._place(m, beat, is_fresh, takes)
+        self._measure(m, chosen, is_fresh, takes, room)
+        end = self._place(m, chosen, is_fresh, takes)
         self._pace(m, end >> exact_log2(self._words), takes, keeps_pace)
+        m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & beat.last)]
         return m
 
-    def _choose(self, m: Module) -> tuple[Signal, data.View, Signal, Signal, Signal]:
-        """The input whose turn it is, its beat, whether one is there, whether the other waits, and if routes match."""
-        choice, beat = Signal(), Signal(operation_beat(self.width))
-        valid, other, same = Signal(name="valid"), Signal(name="other_valid"), Signal(name="same_route")
+    def _choose(self, m: Module, inputs: tuple[stream.Interface, ...]) -> tuple[Signal, data.View, Signal]:
+        """The input whose turn it is, what it has, and whether the other one waits."""
+        choice, other = Signal(), Signal(name="other_valid")
+        chosen = Signal(data.StructLayout({"valid": 1, **waiting_beat(self.width).members}))
         # Between frames the other input has the next turn, if it has something.
-        turn = Mux(self._source == REQUESTS, self.responses.valid, ~self.requests.valid)
+        turn = Mux(self._source == REQUESTS, inputs[RESPONSES].valid, ~inputs[REQUESTS].valid)
         m.d.comb += choice.eq(Mux(self._is_open, self._source, turn))
-        for index, own, rest in ((REQUESTS, self.requests, self.responses), (RESPONSES, self.responses, self.requests)):
+        for index, own in enumerate(inputs):
             with m.If(choice == index):
-                m.d.comb += [beat.eq(own.payload), valid.eq(own.valid), other.eq(rest.valid)]
-                m.d.comb += same.eq(own.payload.data.route == self._route)
-        return choice, beat, valid, other, same
+                m.d.comb += [chosen[name].eq(own.payload[name]) for name in waiting_beat(self.width).members]
+                m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
+        return choice, chosen, other
 
-    def _place(self, m: Module, beat: data.View, is_fresh: Value, takes: Value) -> Value:
+    def _measure(self, m: Module, chosen: data.View, is_fresh: Value, takes: Value, room: Signal) -> None:
+        """Keep count of the words in the open frame, and of those of data that one more operation may have."""
+        words, limit, size = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(range(258))
+        m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
+        m.d.comb += size.eq(chosen.beat.data.operation.words + HEADER_WORDS)
+        with m.If(takes & ~self._inside):
+            m.d.sync += room.eq(Mux(is_fresh, limit - HEADER_WORDS - size, room - size))
+            m.d.sync += words.eq(Mux(is_fresh, size, words + size))
+        m.d.sync += [self.frame.route.eq(self._route), self.frame.words.eq(words)]
+
+    def _place(self, m: Module, chosen: data.View, is_fresh: Value, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""
-        words, operation = self._words, beat.data.operation
-        start, middle, end = (Signal.like(self.place[name]) for name in ("start", "middle", "end"))
-        rest = (operation.words - 1)[: exact_log2(words)] + 1  # words of data in the last beat, if there are any
-        count = Mux(beat.last, Mux(operation.words == 0, 0, rest), words)
-        m.d.comb += [
-            start.eq(Mux(is_fresh, lead_words(words), self.at)),
-            middle.eq(start + Mux(self._inside, 0, HEADER_WORDS)),
-            end.eq(middle + count),
-        ]
+        words, body = self._words, chosen.beat.data
+        header_words = Mux(self._inside, 0, HEADER_WORDS)
+        places = []
+        for begin in (self.at, Const(lead_words(words), len(self.at))):
+            start, middle, end = (Signal.like(self.place[name]) for name in ("start", "middle", "end"))
+            m.d.comb += [start.eq(begin), middle.eq(begin + header_words), end.eq(begin + header_words + chosen.count)]
+            places.append((start, middle, end))
+        start, middle, end = (Mux(is_fresh, fresh, joined) for joined, fresh in zip(*places, strict=True))
+        header = to_bus(OperationHeader, {name: body.operation[name] for name in OPERATION.members})
         m.d.sync += [
             self.placing.eq(takes),
-            self.place.data.eq(beat.data.data),
-            self.place.header.eq(to_bus(OperationHeader, {name: operation[name] for name in OPERATION.members})),
+            self.place.data.eq(body.data),
+            self.place.header.eq(header),
             self.place.start.eq(start),
             self.place.middle.eq(middle),
             self.place.end.eq(end),
@@ -148,15 +158,15 @@ class Gatherer(wiring.Component):
         return end
 
     def _pace(self, m: Module, filled: Value, takes: Value, keeps_pace: Value) -> None:
-        """Let a beat pass only when no more than one whole row will be left before it is placed, and rows have room."""
-        pending, left = Signal(range(4)), Signal(range(5))
-        planned = Signal(range(4))
-        m.d.comb += [
-            left.eq(pending + self.close),
-            keeps_pace.eq(self.has_room & (left <= 1)),
-            self.rows.eq(planned + self.close),
-        ]
+        """Let a beat pass only when no more than one whole row will be left before it is placed, and rows have room.
+
+        ``pending`` rows are whole once what was taken before is placed.
+        """
+        pending, made = Signal(range(4)), Signal(range(4))
+        m.d.comb += keeps_pace.eq(self.has_room & ((pending == 0) | (pending == 1) & ~self.close))
+        left = Mux(self.close, pending, pending - (pending != 0))
         m.d.sync += [
-            planned.eq(Mux(takes, filled, 0)),
-            pending.eq(left - (left != 0) + Mux(takes, filled, 0)),
+            pending.eq(Mux(takes, filled, left)),
+            made.eq(Mux(takes, filled, 0)),
+            self.rows.eq(made + self.close),
         ]
