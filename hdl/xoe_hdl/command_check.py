@@ -15,9 +15,8 @@ from .layouts import ADDRESS_SPACE_BITS, ID_BITS, LENGTH_BITS, QP_BITS, STATUS_B
 from .queue import Queue
 
 WORDS_BITS = (DATA_MAX // GRID).bit_length()
-COMMANDS = 16  # whole commands that wait
 BEATS_MIN = 16  # of data that wait; at least two of the largest commands fit in any case
-UNDER_WAY = 2  # beats that may be on their way when the queues say that they have room
+UNDER_WAY = 2  # beats that may be on their way when a queue says that it has room
 OVERHEAD = FrameHeader.SIZE + OperationHeader.SIZE + CRC_SIZE  # bytes of a frame besides an operation's data
 
 RECORD = data.StructLayout({"id": ID_BITS, "opcode": 8, "length": LENGTH_BITS, "words": WORDS_BITS})
@@ -25,7 +24,12 @@ RECORD = data.StructLayout({"id": ID_BITS, "opcode": 8, "length": LENGTH_BITS, "
 
 CHECKED = data.StructLayout(
     {
+        "valid": 1,
+        "status": STATUS_BITS,  # DONE so far, or why the command is refused
         "record": RECORD,
+        "address": 64,
+        "space": ADDRESS_SPACE_BITS,
+        "rights": 3,  # that the page has to grant
         "length": LENGTH_BITS,
         "qp": QP_BITS,
         "words": WORDS_BITS,  # of data that the request carries
@@ -33,19 +37,7 @@ CHECKED = data.StructLayout(
         "has_beats": 1,  # its data is in ``beats``
     }
 )
-"""A whole command."""
-
-ACCESS = data.StructLayout(
-    {
-        "valid": 1,
-        "address": 64,
-        "space": ADDRESS_SPACE_BITS,
-        "length": LENGTH_BITS,
-        "rights": 3,  # that the page has to grant
-        "status": STATUS_BITS,  # DONE so far, or why the command is refused
-    }
-)
-"""What is to be looked up for a command."""
+"""A whole command, valid for one clock."""
 
 
 class _Kind:
@@ -80,10 +72,10 @@ class _Kind:
 class CommandCheck(wiring.Component):
     """Takes commands apart, each when its last beat is there.
 
-    A command's ``access`` is valid in the clock after its last beat was taken, for one clock, whatever the command.
-    Three clocks later or more the command comes out of ``checked``; its data comes out of ``beats``, filled with zeros
-    up to the grid, unless its fields alone refuse it. A beat is taken every clock until one of these two has been held
-    for long. ``xoe.requester`` has the rules and their order.
+    Every command comes out of ``checked`` in the clock after its last beat was taken. Its data comes out of ``beats``
+    four clocks after it was taken or later, filled with zeros up to the grid, unless the command's fields alone refuse
+    it. A beat is taken every clock while there is ``room`` for what is checked and in the queue of beats.
+    ``xoe.requester`` has the rules and their order.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -93,8 +85,8 @@ class CommandCheck(wiring.Component):
             {
                 "commands": In(stream.Signature(command_beat(config.data_width))),
                 "mtu": In(14),
-                "access": Out(ACCESS),
-                "checked": Out(stream.Signature(CHECKED)),
+                "room": In(1),
+                "checked": Out(CHECKED),
                 "beats": Out(stream.Signature(data.StructLayout({"data": config.data_width, "last": 1}))),
             }
         )
@@ -102,12 +94,10 @@ class CommandCheck(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Take a beat, and judge it in the next clock."""
         m = Module()
-        m.submodules.checked = checked = Queue(CHECKED, COMMANDS, UNDER_WAY)
         depth = max(BEATS_MIN, 2 * DATA_MAX // self.bytes)
         m.submodules.beats = beats = Queue(self.beats.payload.shape(), depth, UNDER_WAY)
-        connect(m, checked.o, flipped(self.checked))
         connect(m, beats.o, flipped(self.beats))
-        m.d.comb += self.commands.ready.eq(checked.room & beats.room)
+        m.d.comb += self.commands.ready.eq(self.room & beats.room)
 
         command, valid, last = self._take(m)
         kind = _Kind(command.opcode, command.length)
@@ -118,11 +108,10 @@ class CommandCheck(wiring.Component):
             beats.i.valid.eq(valid & kind.has_data & is_well_formed & is_kept),
             beats.i.payload.data.eq(self._padded(kind, command.data, last)),
             beats.i.payload.last.eq(last),
-            checked.i.valid.eq(valid & last),
-            checked.i.payload.has_beats.eq(kind.has_data & is_well_formed),
+            self.checked.valid.eq(valid & last),
+            self.checked.has_beats.eq(kind.has_data & is_well_formed),
         ]
-        self._describe(m, kind, command, checked.i.payload)
-        m.d.comb += self.access.valid.eq(valid & last)
+        self._describe(m, kind, command)
         self._judge(m, kind, command, is_well_formed & is_sized)
         return m
 
@@ -166,8 +155,12 @@ class CommandCheck(wiring.Component):
         kept = (beat.word_select(byte, 8) & (~is_cut | (byte <= end)).replicate(8) for byte in range(self.bytes))
         return Cat(*kept)
 
-    def _describe(self, m: Module, kind: _Kind, command: data.View, checked: data.View) -> None:
+    def _describe(self, m: Module, kind: _Kind, command: data.View) -> None:
+        checked = self.checked
         m.d.comb += [
+            checked.address.eq(command.address),
+            checked.space.eq(command.address_space),
+            checked.rights.eq(kind.rights),
             checked.length.eq(command.length),
             checked.qp.eq(command.qp),
             checked.words.eq(kind.words),
@@ -179,24 +172,19 @@ class CommandCheck(wiring.Component):
             m.d.comb += [checked.record.length.eq(command.length), checked.record.words.eq(kind.length_words)]
 
     def _judge(self, m: Module, kind: _Kind, command: data.View, is_well_formed: Value) -> None:
-        access, data_max = self.access, Signal(14)
+        status, data_max = self.checked.status, Signal(14)
         m.d.sync += data_max.eq((self.mtu - OVERHEAD)[:14] & -GRID)
         is_misaligned = kind.is_atomic & (command.address & kind.last_byte)[:3].any()
-        m.d.comb += [
-            access.address.eq(command.address),
-            access.space.eq(command.address_space),
-            access.length.eq(command.length),
-            access.rights.eq(kind.rights),
-            access.status.eq(Status.DONE),
-        ]
         with m.If(~kind.is_supported):
-            m.d.comb += access.status.eq(Status.UNSUPPORTED)
+            m.d.comb += status.eq(Status.UNSUPPORTED)
         with m.Elif(~is_well_formed):
-            m.d.comb += access.status.eq(Status.MALFORMED)
+            m.d.comb += status.eq(Status.MALFORMED)
         with m.Elif(is_misaligned):
-            m.d.comb += access.status.eq(Status.MISALIGNED)
+            m.d.comb += status.eq(Status.MISALIGNED)
         with m.Elif(command.length > data_max):
-            m.d.comb += access.status.eq(Status.OUT_OF_RANGE)
+            m.d.comb += status.eq(Status.OUT_OF_RANGE)
+        with m.Else():
+            m.d.comb += status.eq(Status.DONE)
 
 
 def _is_one_of(value: Value, choices: Iterable[int]) -> Value:

@@ -10,7 +10,7 @@ from xoe.config import NicConfig
 from xoe.wire import Status, TrafficClass
 
 from .cam import Cam
-from .command_check import COMMANDS, CommandCheck
+from .command_check import CHECKED, UNDER_WAY, CommandCheck
 from .completer import REFUSAL, Completer
 from .delay import delayed
 from .fall_through_queue import FallThroughQueue
@@ -19,7 +19,6 @@ from .layouts import (
     MAC_BITS,
     NODE_BITS,
     QP_BITS,
-    STATUS_BITS,
     TRANSLATION,
     command_beat,
     completion_beat,
@@ -31,16 +30,18 @@ from .tags import Tags
 REFUSED = [status for status in Status if status not in (Status.DONE, Status.TIMED_OUT)]
 EVENTS = ("stray", "bad_response", "timed_out")
 
+COMMANDS = 16  # checked and translated ones that wait
+
 VERDICT = data.StructLayout(
-    {"status": STATUS_BITS, "address": 64, "mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS}
+    {"command": CHECKED, "is_refused": 1, "address": 64, "mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS}
 )
-"""What comes of a command, and where it goes if the status is DONE."""
+"""A command with its final status, and where it goes if it is not refused."""
 
 
 class Requester(wiring.Component):
     """Turns a user's commands into requests, and what becomes of them into completions.
 
-    A command is translated when it is whole, so that a user that stops in the middle of one holds up nobody. Seven
+    A command is translated when it is whole, so that a user that stops in the middle of one holds up nobody. Six
     clocks after its last beat was taken its request is offered, or it is refused. Requests leave in the order of their
     commands. A request waits, and with it the commands behind it, while no tag is free; refusals need none, and go past
     nothing.
@@ -76,7 +77,7 @@ class Requester(wiring.Component):
         m = Module()
         m.submodules.cam = self.cam
         m.submodules.check = check = CommandCheck(self.config)
-        m.submodules.verdicts = verdicts = FallThroughQueue(VERDICT, COMMANDS)
+        m.submodules.verdicts = verdicts = FallThroughQueue(VERDICT, COMMANDS, UNDER_WAY + self.cam.latency)
         m.submodules.tags = tags = Tags(self.config.tags)
         m.submodules.refusals = refusals = FallThroughQueue(REFUSAL, 2)
         m.submodules.completer = completer = Completer(self.config.data_width)
@@ -89,71 +90,70 @@ class Requester(wiring.Component):
         m.d.comb += [
             self.cam_written.eq(self.cam.written),
             check.mtu.eq(self.cfg.mtu),
+            check.room.eq(verdicts.room),
             tags.timeout.eq(self.cfg.timeout),
             tags.answer.eq(completer.answer),
             completer.answered.eq(tags.answered),
             self.in_flight.eq(tags.in_flight),
         ]
-        self._translate(m, check.access, verdicts.i)
-        self._issue(m, check, verdicts.o, tags, refusals.i)
+        self._translate(m, check.checked, verdicts.i)
+        self._issue(m, verdicts.o, check.beats, tags, refusals.i)
         self._count(m, refusals.i, completer)
         return m
 
-    def _translate(self, m: Module, access: data.View, verdicts: stream.Interface) -> None:
-        """Look up, and add what the page says to what the command said by itself.
-
-        Each verdict belongs to a command in the queue of checked ones, which is no longer than this one.
-        """
+    def _translate(self, m: Module, checked: data.View, verdicts: stream.Interface) -> None:
+        """Look up, and add what the page says to what the command said by itself."""
         found, verdict = self.cam.result, verdicts.payload
-        status = delayed(m, "status", access.status, self.cam.latency)
-        rights = delayed(m, "rights", access.rights, self.cam.latency)
-        m.d.comb += [self.cam.lookup[name].eq(access[name]) for name in ("valid", "address", "space", "length")]
+        command = delayed(m, "command", checked, self.cam.latency)
+        m.d.comb += [self.cam.lookup[name].eq(checked[name]) for name in ("valid", "address", "space", "length")]
         m.d.comb += [
             verdicts.valid.eq(found.valid),
+            verdict.command.eq(command),
+            verdict.is_refused.eq(verdict.command.status != Status.DONE),
             verdict.address.eq(found.address),
             verdict.mac.eq(found.payload.mac),
             verdict.node.eq(found.payload.node),
             verdict.remote_qp.eq(found.payload.qp),
         ]
-        with m.If(status != Status.DONE):
-            m.d.comb += verdict.status.eq(status)
+        with m.If(command.status != Status.DONE):
+            pass
         with m.Elif(~found.hit):
-            m.d.comb += verdict.status.eq(Status.TRANSLATION_FAULT)
-        with m.Elif((rights & ~found.payload.rights).any()):
-            m.d.comb += verdict.status.eq(Status.PERMISSION)
+            m.d.comb += verdict.command.status.eq(Status.TRANSLATION_FAULT)
+        with m.Elif((command.rights & ~found.payload.rights).any()):
+            m.d.comb += verdict.command.status.eq(Status.PERMISSION)
         with m.Elif(found.crosses):
-            m.d.comb += verdict.status.eq(Status.OUT_OF_RANGE)
+            m.d.comb += verdict.command.status.eq(Status.OUT_OF_RANGE)
 
     def _issue(
-        self, m: Module, check: CommandCheck, verdicts: stream.Interface, tags: Tags, refusals: stream.Interface
+        self,
+        m: Module,
+        verdicts: stream.Interface,
+        beats: stream.Interface,
+        tags: Tags,
+        refusals: stream.Interface,
     ) -> None:
         """Send the foremost command as a request with a tag, or drop its data and refuse it."""
-        command, verdict, request = check.checked.payload, verdicts.payload, self.requests.payload
-        is_whole, is_refused, is_last, is_over = Signal(), Signal(), Signal(), Signal()
-        has_beat, is_sent, is_dropped = ~command.has_beats | check.beats.valid, Signal(), Signal()
+        verdict, command, request = verdicts.payload, verdicts.payload.command, self.requests.payload
+        is_there, is_last, is_moved = verdicts.valid, Signal(), Signal()
         m.d.comb += [
-            is_whole.eq(check.checked.valid & verdicts.valid & has_beat),
-            is_refused.eq(verdict.status != Status.DONE),
-            is_last.eq(~command.has_beats | check.beats.payload.last),
-            self.requests.valid.eq(is_whole & ~is_refused & tags.free.valid),
-            is_sent.eq(self.requests.valid & self.requests.ready),
-            is_dropped.eq(is_whole & is_refused & (refusals.ready | ~is_last)),
-            is_over.eq((is_sent | is_dropped) & is_last),
-            check.beats.ready.eq((is_sent | is_dropped) & command.has_beats),
-            check.checked.ready.eq(is_over),
-            verdicts.ready.eq(is_over),
-            tags.free.ready.eq(is_whole & ~is_refused & self.requests.ready & is_last),
+            # A command's beats have been there for a while when its verdict comes.
+            is_last.eq(~command.has_beats | beats.payload.last),
+            is_moved.eq(Mux(verdict.is_refused, refusals.ready, tags.free.valid & self.requests.ready)),
+            self.requests.valid.eq(is_there & ~verdict.is_refused & tags.free.valid),
+            tags.free.ready.eq(is_there & ~verdict.is_refused & self.requests.ready & is_last),
+            refusals.valid.eq(is_there & verdict.is_refused & is_last),
+            beats.ready.eq(is_there & command.has_beats & is_moved),
+            verdicts.ready.eq(is_last & is_moved),
             tags.record.eq(command.record),
-            refusals.valid.eq(is_whole & is_refused & is_last),
             refusals.payload.id.eq(command.record.id),
             refusals.payload.opcode.eq(command.record.opcode),
-            refusals.payload.status.eq(verdict.status),
+            refusals.payload.status.eq(command.status),
         ]
         operation, route = request.data.operation, request.data.route
         m.d.comb += [
             request.last.eq(is_last),
             # Without data of its own there may be that of a later command, still on its way, which would change.
-            request.data.data.eq(Mux(command.has_beats, check.beats.payload.data, 0)),
+            request.data.data.eq(Mux(command.has_beats, beats.payload.data, 0)),
             operation.opcode.eq(command.record.opcode),
             operation.words.eq(command.words),
             operation.tag.eq(tags.free.payload),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory, WritePort
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .command_check import RECORD
 from .delay import delayed
+from .fall_through_queue import FallThroughQueue
 from .queue import Queue
 from .timeouts import TAG, TAG_BITS, TIMEOUT_BITS, Timeouts
 
@@ -28,7 +29,7 @@ class Tags(wiring.Component):
     Ports:
 
     * ``free``: the next tag; taking it issues it, with ``record``. One a clock while there are tags; an index can be
-      given again six clocks after it was answered.
+      given again seven clocks after it was answered.
     * ``answer``: retire the tag; ``answered``, two clocks later, says whether it was in flight. One a clock.
     * ``expired``: tags in flight for ``timeout`` clocks (0: for ever), to be answered with; see ``Timeouts``.
     * ``in_flight``: how many are, two clocks late.
@@ -83,26 +84,28 @@ class Tags(wiring.Component):
         m.d.comb += [port.addr.eq(self._index(tag.tag)), port.en.eq(tag.valid)]
 
     def _give(self, m: Module, issued: data.View, retired: data.View) -> None:
-        """Fetch the next index's generation, so that its tag waits to be taken."""
+        """Fetch the next indices' generations, so that tags wait to be taken."""
+        generation_bits = TAG_BITS - self.index_bits
         m.submodules.returned = returned = Queue(self.index_bits, self.tags)
-        m.submodules.generations = generations = Memory(shape=TAG_BITS - self.index_bits, depth=self.tags, init=[])
-        last = generations.read_port()
-        write = generations.write_port()
+        m.submodules.ready = ready = FallThroughQueue(TAG_BITS, 2)
+        m.submodules.generations = generations = Memory(shape=generation_bits, depth=self.tags, init=[])
+        last, write = generations.read_port(), generations.write_port()
         self._write(m, write, issued)
+        connect(m, ready.o, flipped(self.free))
         fresh, index, wanted = Signal(range(self.tags + 1)), Signal(self.index_bits), Signal()
         are_used_up = fresh == self.tags
         m.d.comb += [
             write.data.eq(self._generation(issued.tag)),
             returned.i.payload.eq(self._index(retired.tag)),
             returned.i.valid.eq(retired.valid),
-            wanted.eq(~self.free.valid | self.free.ready),
+            wanted.eq(~ready.i.valid | ready.i.ready),
             returned.o.ready.eq(wanted & are_used_up),
             last.addr.eq(Mux(are_used_up, returned.o.payload, fresh)),
             last.en.eq(wanted),
-            self.free.payload.eq(Cat(index, (last.data + 1)[: TAG_BITS - self.index_bits])),
+            ready.i.payload.eq(Cat(index, (last.data + 1)[:generation_bits])),
         ]
         with m.If(wanted):
-            m.d.sync += [self.free.valid.eq(~are_used_up | returned.o.valid), index.eq(last.addr)]
+            m.d.sync += [ready.i.valid.eq(~are_used_up | returned.o.valid), index.eq(last.addr)]
             with m.If(~are_used_up):
                 m.d.sync += fresh.eq(fresh + 1)
 
@@ -116,11 +119,12 @@ class Tags(wiring.Component):
         self._write(m, issue, issued)
         self._write(m, keep, issued)
         self._write(m, retirement, retired)
-        last_issue, record = issues.read_port(), records.read_port()
-        last_retirement = retirements.read_port(transparent_for=[retirement])  # for the same answer twice in a row
+        last_issue, last_retirement, record = (memory.read_port() for memory in (issues, retirements, records))
         answer = delayed(m, "answer", self.answer, 1)
         # As it was when the memories were read: they still hold what was issued before a reset.
         is_used = delayed(m, "is_used", self._index(self.answer.tag) < used, 1)
+        # The same answer twice in a row: the memory was read before it was written.
+        is_again = delayed(m, "is_again", self.answer.tag == answer.tag, 1) & self.answered.is_good
         generation = self._generation(answer.tag)
         m.d.comb += [
             issue.data.eq(self._generation(issued.tag)),
@@ -128,7 +132,11 @@ class Tags(wiring.Component):
             retirement.data.eq(generation),
             retired.tag.eq(answer.tag),
             retired.valid.eq(
-                answer.valid & is_used & (generation == last_issue.data) & (generation != last_retirement.data)
+                answer.valid
+                & is_used
+                & ~is_again
+                & (generation == last_issue.data)
+                & (generation != last_retirement.data)
             ),
         ]
         m.d.comb += [port.addr.eq(self._index(self.answer.tag)) for port in (last_issue, last_retirement, record)]
