@@ -71,7 +71,8 @@ class Completer(wiring.Component):
                 "data": response.data.data,
             }.items()
         )
-        m.d.comb += beat.data.data.eq(found)
+        # Whatever the response port idles at is not for the user to see.
+        m.d.comb += beat.data.data.eq(Mux(kind[_RESPONSES], found, 0))
         is_good, is_done, passes = self.answered.is_good, Signal(), Signal()
         header, kept = self._judge(m, kind, operation, refusal, is_done), Signal(_HEADER)
         with m.If(is_first & kind.any()):
