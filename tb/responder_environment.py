@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import repeat
 from random import Random
 from typing import Any
 
@@ -107,10 +108,31 @@ class ResponderBench:
         """Set the patterns of pauses; of AXI's channels AW, W, B, AR and R the last holds for all that follow."""
         self.source.pause = PAUSES[requests](self.rng)
         self.sink.pause = PAUSES[responses](self.rng)
-        write, read = self.slave.write_if, self.slave.read_if
-        ends = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
-        for index, end in enumerate(ends):
+        for index, end in enumerate(self.channels().values()):
             end.set_pause_generator(PAUSES[channels[min(index, len(channels) - 1)]](self.rng))
+
+    def channels(self) -> dict[str, Any]:
+        """Memory's ends of AXI's channels."""
+        write, read = self.slave.write_if, self.slave.read_if
+        return {
+            "aw": write.aw_channel,
+            "w": write.w_channel,
+            "b": write.b_channel,
+            "ar": read.ar_channel,
+            "r": read.r_channel,
+        }
+
+    async def stall(self, where: str, clocks: int) -> None:
+        """Stop a channel, or ``responses``, for a long time."""
+        if where == "responses":
+            self.sink.pause = repeat(True)
+        else:
+            self.channels()[where].pause = True
+        await ClockCycles(self.dut.clk, clocks)
+        if where == "responses":
+            self.sink.pause = repeat(False)
+        else:
+            self.channels()[where].pause = False
 
     async def write_window(self, index: int, page: Page | None) -> None:
         """Write an entry, in the model as well."""

@@ -7,6 +7,7 @@ from xoe_hdl.responder import Responder
 from xoe_sim.build import run_bench
 
 
+@pytest.mark.parametrize("bench", ["bench_responder", "bench_responder_load"])
 @pytest.mark.parametrize(
     ("width", "counter_width", "sim", "full"),
     [
@@ -17,7 +18,7 @@ from xoe_sim.build import run_bench
         (64, 3, "icarus", False),
     ],
 )
-def test_responder(width, counter_width, sim, full):
+def test_responder(width, counter_width, sim, full, bench):
     config = NicConfig(data_width=width, counter_width=counter_width)
     settings = {"config": dataclasses.asdict(config), "full": full}
-    run_bench(Responder(config), f"responder_{width}_{counter_width}", "bench_responder", settings, sim)
+    run_bench(Responder(config), f"responder_{width}_{counter_width}", bench, settings, sim)
