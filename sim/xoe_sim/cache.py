@@ -35,3 +35,13 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
             make(folder)
             (folder / DONE).touch()
     return folder
+
+
+def text_once(path: Path, make: Callable[[], str]) -> str:
+    """What ``path`` holds, written by ``make()`` unless that was done before."""
+    with locked(path):
+        if not path.exists():
+            text, part = make(), path.with_suffix(".part")
+            part.write_text(text)
+            part.rename(path)  # so that an interrupted writer leaves nothing that looks whole
+    return path.read_text()

@@ -1,0 +1,111 @@
+import json
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from scapy.utils import rdpcap
+
+import bench_workload
+from xoe import Frame
+from xoe.config import NicConfig
+from xoe_sim.__main__ import main
+from xoe_sim.predict import predict
+from xoe_sim.run import run_workload
+from xoe_sim.trace import Message, Trace
+from xoe_sim.workload import build
+
+TRACES = Path(__file__).parents[2] / "shared" / "inputs" / "traces"
+CONFIG = NicConfig()
+SMALL = Trace("small", (Message(0, "put", 0, 4, 300, 2), Message(0, "put", 5, 1, 24, 3)))
+
+
+def run(tmp_path, width, sim, trace=None):
+    if trace and not (TRACES / trace).exists():
+        pytest.skip(f"{trace} is not there")
+    options = Namespace(
+        trace=TRACES / trace if trace else None, sim=sim, width=width, seed=1, waves=False, output=tmp_path
+    )
+    result = run_workload(options, NicConfig(data_width=width))
+    assert result == json.loads((tmp_path / "result.json").read_text())
+    assert result["verdict"] == "passed", result["mismatches"]
+    assert not any(result["drops"].values())
+    return result
+
+
+@pytest.mark.parametrize(("width", "sim"), [(64, "verilator"), (512, "verilator"), (64, "icarus")])
+def test_the_dlrm_trace(tmp_path, width, sim):
+    result = run(tmp_path, width, sim, "dlrm_8gpu_alltoall_messages.csv")
+    assert result["messages"] == 160
+    assert result["ideal_beats"] >= 0.9 * result["used_beats"]
+    assert result["busiest_ideal"] >= 0.9 * result["busiest_clocks"]
+    frames = [Frame.decode(bytes(packet)) for packet in rdpcap(str(tmp_path / "wire.pcap"))]
+    assert len(frames) == result["frames"]
+    assert sum(len(frame.operations) for frame in frames) == 2 * result["operations"]
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_the_boot_reads(tmp_path, width):
+    assert run(tmp_path, width, "verilator", "omnixtend_boot_reads.csv")["operations"] == 42
+
+
+@pytest.mark.parametrize("width", [64, 512])
+def test_the_generated_workload(tmp_path, width):
+    assert run(tmp_path, width, "verilator")["messages"] == 96
+
+
+def spoilt_run(nic, at):
+    """A run whose memories are right, but for one byte."""
+    work = build(SMALL, 1)
+    prediction = predict(work, CONFIG)
+    memories = [bytearray(memory) for memory in prediction.memory]
+    memories[nic][at] ^= 0x80
+    sides = [
+        SimpleNamespace(ram=SimpleNamespace(read=lambda at, size, memory=memory: bytes(memory))) for memory in memories
+    ]
+    return bench_workload.Run(work, prediction, sides), prediction.memory[nic][at]
+
+
+def test_a_wrong_byte_is_named_with_its_message():
+    run, expected = spoilt_run(1, 4096 + 299)
+    run.compare_memories()
+    assert run.mismatches == [
+        "message 0 to 4 of phase 0 (put, line 2), NIC 1 memory 0x112b: "
+        f"expected {expected:#04x}, found {expected ^ 0x80:#04x} (1 bytes differ)"
+    ]
+
+
+def test_a_byte_that_nobody_writes_is_compared_too():
+    run, _ = spoilt_run(0, 0x3FFF)
+    run.compare_memories()
+    assert run.mismatches[0].startswith("no message, NIC 0 memory 0x3fff: ")
+
+
+def test_a_wrong_completion_is_named_with_its_message():
+    run, _ = spoilt_run(0, 0)
+    step, expected = run.work.phases[0][0][-1], run.prediction.completions[0][0][-1]
+    wrong = SimpleNamespace(status=0, data=b"\x07" + bytes(7))
+    run._judge(step, wrong, expected)
+    assert run.mismatches == [
+        f"message 0 to 4 of phase 0 (put, line 2), address {step.command.address:#x}: "
+        "expected status 0, 0000000000000000, found status 0, 0700000000000000"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--trace", "nowhere.csv"], 2, "xoe_sim: nowhere.csv: cannot be read: "),
+        (["--width", "65"], 2, "invalid choice: 65"),
+        (["--sim", "spice"], 2, "invalid choice: 'spice'"),
+        (["--seed", "many"], 2, "invalid int value: 'many'"),
+    ],
+)
+def test_bad_options_end_with_a_line(monkeypatch, capsys, arguments, code, words):
+    monkeypatch.setattr("sys.argv", ["xoe_sim", *arguments])
+    try:
+        found = main()
+    except SystemExit as end:
+        found = end.code
+    assert found == code
+    assert words in capsys.readouterr().err
