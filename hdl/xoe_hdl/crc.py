@@ -24,6 +24,8 @@ from xoe.crc import INITIAL, INVERT, advance, rewind
 from xoe.frame import clear_mark
 from xoe.wire import GRID, FrameHeader
 
+from .delay import delayed
+
 WORD = 8 * GRID
 CRC_WIDTHS = (64, 128, 256, 512, 1024)
 LEAD_WORDS = 4  # words in front of the operations in canonical alignment
@@ -53,12 +55,6 @@ _MARK = data.StructLayout({"valid": 1, "first": 1, "last": 1, "zeros": bits_for(
 """What travels beside a beat through the pipeline."""
 
 
-def _register(m: Module, mark: data.View, name: str) -> data.View:
-    late = Signal(_MARK, name=name)
-    m.d.sync += late.eq(mark)
-    return late
-
-
 def crc_beat(width: int) -> data.StructLayout:
     """What ``PayloadCrc`` takes.
 
@@ -66,6 +62,11 @@ def crc_beat(width: int) -> data.StructLayout:
     lie after them: 0..width/64. So a last beat may be all zero.
     """
     return data.StructLayout({"data": width, "first": 1, "last": 1, "zeros": range(width // WORD + 1)})
+
+
+def payload_latency(width: int) -> int:
+    """Clocks from a frame's last beat of ``width`` bits to its CRC."""
+    return 2 if width == WORD else 3
 
 
 class PayloadCrc(wiring.Component):
@@ -94,7 +95,7 @@ class PayloadCrc(wiring.Component):
         check_range("lead", lead, 0, LEAD_WORDS)
         self.width, self.lead = width, lead
         self._words = width // WORD
-        self.latency = 2 if self._words == 1 else 3
+        self.latency = payload_latency(width)
         super().__init__({"valid": In(1), "beat": In(crc_beat(width)), "done": Out(1), "crc": Out(32)})
 
     def elaborate(self, platform: object) -> Module:
@@ -109,12 +110,12 @@ class PayloadCrc(wiring.Component):
             after = (self._words - 1 - at) * GRID + FrameHeader.SIZE
             word = self.beat.data.word_select(at, WORD)
             m.d.sync += term.eq(_multiply(_data_columns(GRID, after), word))
-        mark = _register(m, mark, "mark_words")
+        mark = delayed(m, "mark_words", mark, 1)
         total = terms[0]
         if self._words > 1:
             total = Signal(32, reset_less=True)
             m.d.sync += total.eq(Cat(Cat(term[bit] for term in terms).xor() for bit in range(32)))
-            mark = _register(m, mark, "mark_sum")
+            mark = delayed(m, "mark_sum", mark, 1)
 
         state, carried = Signal(32, reset_less=True), Signal(32)
         start = _move(INITIAL, FrameHeader.SIZE - GRID * self.lead)
@@ -161,8 +162,10 @@ class FrameCrc(wiring.Component):
     """
 
     def __init__(self, width: int, lead: int = LEAD_WORDS) -> None:
-        self._payload = PayloadCrc(width, lead)
-        self.latency = self._payload.latency
+        check_choice("width", width, CRC_WIDTHS)
+        check_range("lead", lead, 0, LEAD_WORDS)
+        self.width, self.lead = width, lead
+        self.latency = payload_latency(width)
         super().__init__(
             {
                 "valid": In(1),
@@ -176,13 +179,9 @@ class FrameCrc(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Join the two, the header's part delayed to match."""
         m = Module()
-        m.submodules.payload = payload = self._payload
+        m.submodules.payload = payload = PayloadCrc(self.width, self.lead)
         m.submodules.header = header = HeaderCrc()
         m.d.comb += [payload.valid.eq(self.valid), payload.beat.eq(self.beat), header.header.eq(self.header)]
-        part = header.crc
-        for stage in range(self.latency - header.latency):
-            late = Signal(32, name=f"header_{stage}", reset_less=True)
-            m.d.sync += late.eq(part)
-            part = late
+        part = delayed(m, "part", header.crc, self.latency - header.latency)
         m.d.comb += [self.crc.eq(payload.crc ^ part), self.done.eq(payload.done)]
         return m

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from xoe.config import NicConfig
+from xoe.config import NicConfig, check_range
 from xoe.wire import TrafficClass
 
 from .crc import WORD, PayloadCrc
@@ -15,7 +15,7 @@ from .emitter import FRAMES, OUTGOING, Emitter
 from .gatherer import OVERHEAD, Gatherer
 from .layouts import CFG, axis, counters, operation_beat
 from .packer import Packer, lead_words
-from .sequence import SequenceNumbers
+from .sequence import SEQUENCE_BITS, SequenceNumbers
 
 COUNTERS = ("frames", "operations", "bytes")
 
@@ -49,7 +49,8 @@ class Framer(wiring.Component):
     def __init__(self, config: NicConfig, first_sequence: int = 0) -> None:
         self.config = config
         width = config.data_width
-        self._sequence = SequenceNumbers(2 * config.queue_pairs, first_sequence)
+        check_range("first_sequence", first_sequence, 0, (1 << SEQUENCE_BITS) - 1)
+        self.first_sequence = first_sequence
         super().__init__(
             {
                 "requests": In(stream.Signature(operation_beat(width))),
@@ -84,8 +85,8 @@ class Framer(wiring.Component):
             emitter.crc.eq(crc.crc),
         ]
         self._store(m, gatherer, packer, emitter)
-        self._number(m, gatherer, emitter, crc.latency)
-        self._follow(m, gatherer, emitter)
+        sequence = self._number(m, gatherer, emitter, crc.latency)
+        self._follow(m, gatherer, emitter, sequence)
         self._count(m, gatherer, emitter)
         return m
 
@@ -103,9 +104,10 @@ class Framer(wiring.Component):
         free = Signal(range(depth + 1), init=depth)
         m.d.sync += [free.eq(free + emitter.fetch - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
 
-    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> None:
+    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> SequenceNumbers:
         """Give each closed frame its sequence number, and announce it so late that its CRC will be in time."""
-        m.submodules.sequence = sequence = self._sequence
+        flows = 2 * self.config.queue_pairs
+        m.submodules.sequence = sequence = SequenceNumbers(flows, self.first_sequence)
         route = gatherer.frame.route
         is_response = route.traffic_class == TrafficClass.RESPONSE
         qp_bits = (self.config.queue_pairs - 1).bit_length()
@@ -116,15 +118,16 @@ class Framer(wiring.Component):
         wait = max(0, crc_latency - 3)
         m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
         m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
+        return sequence
 
-    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
+    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:
         """Keep count of closed frames, and so of whether the wire is about to fall idle."""
         closed = Signal(range(FRAMES + 1))
         is_short = (closed == 0) | (closed == 1) & emitter.ending
         m.d.sync += [
             closed.eq(closed + gatherer.closed - emitter.sent),
             gatherer.hungry.eq(is_short & ~gatherer.close & ~gatherer.closed),
-            gatherer.may_open.eq((closed < FRAMES - 6) & self._sequence.ready),
+            gatherer.may_open.eq((closed < FRAMES - 6) & sequence.ready),
         ]
 
     def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
