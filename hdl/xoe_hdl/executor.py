@@ -169,12 +169,15 @@ class Executor(wiring.Component):
         ]
 
     def _settle(self, m: Module) -> None:
-        """Memory is settled when it has answered all that was asked."""
+        """Memory is settled when it has answered all that was asked. The count lags behind by a clock."""
         unanswered = Signal(range(2 * OPERATIONS + 8))
         do = self._do
         asks = do.write & self._starts | do.read | do.read_old | do.write_new
-        after = unanswered + asks - self.token.valid
-        m.d.sync += [unanswered.eq(after), self._settled.eq(after == 0)]
+        asked = self.burst.is_read | self.burst.is_write
+        m.d.sync += [
+            unanswered.eq(unanswered + asked - self.token.valid),
+            self._settled.eq(~asks & ~asked & (unanswered == 0)),
+        ]
 
     def _ask(self, m: Module) -> None:
         do, place, lanes = self._do, self._job.place, lane_bits(self.width)
