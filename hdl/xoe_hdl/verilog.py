@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import gc
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -68,7 +69,8 @@ def to_verilog(component: wiring.Component, name: str) -> str:
         ports[signal.name] = (signal, None)
     style = "".join(f"/* verilator lint_off {rule} */ // {why}\n" for rule, why in EXPECTED_WARNINGS.items())
     with _no_garbage_collection():
-        return style + verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+        text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+    return style + _MEMORY_OF_ZEROS.sub(_clear_by_loop, text)
 
 
 @contextmanager
@@ -86,6 +88,27 @@ def _no_garbage_collection() -> Iterator[None]:
 def module_ports(component: wiring.Component) -> list[Port]:
     """The ports that ``to_verilog`` gives a block, but for clock and reset."""
     return list(_interface_ports(component.signature, component, ""))
+
+
+_MEMORY_OF_ZEROS = re.compile(
+    r"^  initial begin\n"
+    r"(?P<lines>    (?P<memory>\w+)\[0\] = (?P<zero>\d+'[dh]0+);\n(?:    (?P=memory)\[\d+\] = (?P=zero);\n)+)"
+    r"  end\n",
+    re.MULTILINE,
+)
+
+
+def _clear_by_loop(match: re.Match[str]) -> str:
+    """A memory's zeros as a loop: as lines they are most of the text, and of the time that a simulator needs for it."""
+    memory, depth = match["memory"], match["lines"].count("\n")
+    row = f"{memory}_row"
+    return (
+        f"  initial begin : clear_{memory}\n"
+        f"    integer {row};\n"
+        f"    for ({row} = 0; {row} < {depth}; {row} = {row} + 1)\n"
+        f"      {memory}[{row}] = {match['zero']};\n"
+        f"  end\n"
+    )
 
 
 class _Top(Elaboratable):

