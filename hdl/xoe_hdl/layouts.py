@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from xoe.wire import OperationHeader
 
 from .wire import fields_layout

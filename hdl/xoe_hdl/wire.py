@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Value, ValueLike
 from amaranth.lib import data
+
 from xoe.header import Header
 
 
