@@ -7,7 +7,12 @@ from xoe_hdl.responder import Responder
 from xoe_sim.build import run_bench
 
 
-@pytest.mark.parametrize("bench", ["bench_responder", "bench_responder_load"])
+def run(width, counter_width, sim, full, bench):
+    config = NicConfig(data_width=width, counter_width=counter_width)
+    settings = {"config": dataclasses.asdict(config), "full": full}
+    run_bench(Responder(config), f"responder_{width}_{counter_width}", bench, settings, sim)
+
+
 @pytest.mark.parametrize(
     ("width", "counter_width", "sim", "full"),
     [
@@ -18,7 +23,12 @@ from xoe_sim.build import run_bench
         (64, 3, "icarus", False),
     ],
 )
-def test_responder(width, counter_width, sim, full, bench):
-    config = NicConfig(data_width=width, counter_width=counter_width)
-    settings = {"config": dataclasses.asdict(config), "full": full}
-    run_bench(Responder(config), f"responder_{width}_{counter_width}", bench, settings, sim)
+def test_operations(width, counter_width, sim, full):
+    run(width, counter_width, sim, full, "bench_responder")
+
+
+@pytest.mark.parametrize(
+    ("width", "counter_width", "full"), [(64, 3, True), (512, 3, True), (128, 2, False), (256, 4, False)]
+)
+def test_load(width, counter_width, full):
+    run(width, counter_width, "verilator", full, "bench_responder_load")
