@@ -37,8 +37,6 @@ def run(tmp_path, width, sim, trace=None):
 def test_the_dlrm_trace(tmp_path, width, sim):
     result = run(tmp_path, width, sim, "dlrm_8gpu_alltoall_messages.csv")
     assert result["messages"] == 160
-    assert result["ideal_beats"] >= 0.9 * result["used_beats"]
-    assert result["busiest_ideal"] >= 0.9 * result["busiest_clocks"]
     frames = [Frame.decode(bytes(packet)) for packet in rdpcap(str(tmp_path / "wire.pcap"))]
     assert len(frames) == result["frames"]
     assert sum(len(frame.operations) for frame in frames) == 2 * result["operations"]
