@@ -22,7 +22,7 @@ sim: setup ## run a workload over two NICs and check every byte against the gold
 		$(if $(TRACE),--trace "$(TRACE)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: setup ## run all tests: models, blocks, NIC
-	@$(PYTHON_RUN) -m pytest -n $(JOBS) $(TESTS)
+	@$(PYTHON_RUN) -m pytest -n $(JOBS) --maxschedchunk 1 $(TESTS)
 
 lint: setup ## check style, format and the models' types
 	@$(PYTHON_RUN) -m ruff check .

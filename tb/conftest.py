@@ -6,6 +6,14 @@ import pytest
 
 from xoe_sim.tools import has_icarus
 
+LONGEST = ("test_workload.py", "test_nic.py")  # begun first, so that none of them is alone at the end
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests come first."""
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONGEST)))
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests parametrized with ``sim`` run on Icarus Verilog only where it is."""

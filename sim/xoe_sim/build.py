@@ -24,7 +24,7 @@ from xoe_hdl.verilog import to_verilog
 
 from .cache import digest, made_once, text_once
 from .runners import ROOT, Icarus, Verilator
-from .tools import check, find_verilator
+from .tools import check
 
 SIMULATORS = {"verilator": Verilator, "icarus": Icarus}
 TIMESCALE = ("1ns", "1ps")
@@ -80,24 +80,20 @@ def make_build(
     sources: Mapping[str, str] | None = None,
     top: str | None = None,
     waves: bool | None = None,
-    optimise: str = "-O1",
 ) -> Build:
     """Build a design, or find it as it was built before.
 
     The component becomes the Verilog module ``name``; ``sources`` are more Verilog, text by file name, which may hold
-    the ``top`` module. Without ``waves`` the environment's WAVES says whether signals are recorded; ``optimise`` is the
-    C++ compiler's option for the design under Verilator.
+    the ``top`` module. Without ``waves`` the environment's WAVES says whether signals are recorded.
     """
     check(sim)
     waves = os.environ.get("WAVES", "0") not in ("", "0") if waves is None else waves
     texts = dict(sources or {}) | {f"{name}.v": verilog_text(component, name)}
     top = top or name
-    simulator = find_verilator().version if sim == "verilator" else ""
-    content = digest(
-        sorted(texts.items()), top, sim, waves, optimise, simulator, SIMULATORS[sim].BUILD_ARGS, sys.prefix
-    )
+    identity = (*SIMULATORS[sim].identity(), sys.prefix)
+    content = digest(sorted(texts.items()), top, sim, waves, *identity)
     folder = ROOT / "build" / sim / f"{name}-{content}"
-    made_once(folder, lambda place: _build(place, texts, Build(place, sim, top, waves), optimise))
+    made_once(folder, lambda place: _build(place, texts, Build(place, sim, top, waves)))
     return Build(folder, sim, top, waves)
 
 
@@ -111,7 +107,7 @@ def verilog_text(component: Any, name: str) -> str:
     return text_once(ROOT / "build" / "text" / f"{name}-{content}.v", lambda: to_verilog(component, name))
 
 
-def _build(folder: Path, texts: Mapping[str, str], build: Build, optimise: str) -> None:
+def _build(folder: Path, texts: Mapping[str, str], build: Build) -> None:
     paths = [folder / file for file in texts]
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text)
@@ -131,7 +127,7 @@ def _build(folder: Path, texts: Mapping[str, str], build: Build, optimise: str) 
             log_file=log,
         )
         if isinstance(runner, Verilator):
-            runner.compile(optimise)
+            runner.compile()
     except (RuntimeError, subprocess.CalledProcessError) as error:
         words = "".join(path.read_text() for path in (log, folder / "compile.log") if path.exists())
         raise BuildError(f"{build.sim} refuses {build.top}:\n{words}") from error

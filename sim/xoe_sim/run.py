@@ -39,7 +39,7 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
         "output": str(output),
     }
     try:
-        build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves, optimise="-O2")
+        build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves)
         run(build, "bench_workload", parameters, options.seed)
     except (MissingToolError, BuildError, BenchError) as error:
         raise RunError(str(error)) from None
