@@ -35,7 +35,9 @@ def link_verilog(component: wiring.Component, module: str, top: str, nics: int =
             else:
                 # The peer drives ready, which is an output here so that the wire can be watched.
                 is_input = is_input and not _is_side(port.name, TRANSMIT)
-                outside.append(f"{'input' if is_input else 'output'} [{width - 1}:0] {wire}")
+                # A range of one bit would be a vector to the bench, not a bit.
+                span = f" [{width - 1}:0]" if width > 1 else ""
+                outside.append(f"{'input' if is_input else 'output'}{span} {wire}")
             connections.append(f".{port.name}({wire})")
         inside.append(f"{module} n{nic} (\n    " + ",\n    ".join(connections) + "\n  );")
     ports = ",\n  ".join(outside)
