@@ -125,4 +125,4 @@ async def latency(dut):
                 await bench.check()
                 found.add(watch.first_operation - watch.last_beat)
     dut._log.info("latency: %s", found)
-    assert found == {params()["latency"]}
+    assert max(found) == params()["latency"]

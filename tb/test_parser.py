@@ -4,7 +4,7 @@ from xoe.config import NicConfig
 from xoe_hdl.parser import Parser
 from xoe_sim.build import run_bench
 
-LATENCY = {64: 9, 128: 9, 256: 8, 512: 8}
+LATENCY = {64: 9, 128: 8, 256: 8, 512: 8}  # clocks at most
 
 
 def run(width, bench, sim="verilator", **params):
