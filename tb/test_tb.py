@@ -180,3 +180,16 @@ def test_a_value_that_does_not_fit_is_refused():
         pack(data.StructLayout({"low": 4}), {"low": 16})
     with pytest.raises(KeyError):
         pack(data.StructLayout({"low": 4}), {"high": 1})
+
+
+def test_a_handshake_declared_as_a_vector_is_refused():
+    top = """
+module wrapped(input clk, input rst, input [0:0] s_axis_tvalid, output s_axis_tready, input [63:0] s_axis_tdata,
+               input [2:0] fault);
+  loops_64 loops(.clk(clk), .rst(rst), .s_axis_tvalid(s_axis_tvalid), .s_axis_tready(s_axis_tready),
+                 .s_axis_tdata(s_axis_tdata), .fault(fault));
+endmodule
+"""
+    options = {"sources": {"top.v": top}, "top": "wrapped", "testcase": "frames_pass"}
+    with pytest.raises(BenchError, match="s_axis_tvalid is a vector: declare it as a bit"):
+        run_bench(Loops(64), "loops_64", "bench_tb", {"fault": 0}, **options)

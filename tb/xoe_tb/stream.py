@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import cocotb
+from cocotb.handle import LogicObject
 from cocotb.triggers import FallingEdge, RisingEdge
 from cocotb.types import Logic
 from cocotb_bus.drivers import BusDriver
@@ -35,6 +36,13 @@ class Beat(NamedTuple):
     keep: int = 0
     last: int = 1
     user: int = 0
+
+
+def _require_bits(bus: Any) -> None:
+    """Refuse a handshake declared as ``[0:0]``: it would compare with HIGH as unequal, always."""
+    for handle in (bus.tvalid, bus.tready):
+        if not isinstance(handle, LogicObject):
+            raise TypeError(f"{handle._path} is a vector: declare it as a bit")
 
 
 class _Reset:
@@ -77,6 +85,7 @@ class StreamSource(_Paused, BusDriver):
 
     def __init__(self, dut: Any, name: str, pause: Pause | None = None) -> None:
         super().__init__(dut, name, dut.clk)
+        _require_bits(self.bus)
         self.pause = pause or never()
         self._edge = RisingEdge(dut.clk)
         self._reset = _Reset(dut.rst, self._drop)
@@ -151,6 +160,7 @@ class StreamMonitor(BusMonitor):
 
     def __init__(self, dut: Any, name: str) -> None:
         super().__init__(dut, name, dut.clk)
+        _require_bits(self.bus)
         self._in_reset = _Reset(dut.rst, self._drop)
         self._held: Beat | None = None
         sides = [getattr(self.bus, side, None) for side in SIDE_SIGNALS]
