@@ -40,33 +40,39 @@ CHECKED = data.StructLayout(
 """A whole command, valid for one clock."""
 
 
-class _Kind:
-    """What a command's opcode and length say, as logic."""
+_KIND = data.StructLayout(
+    {
+        "is_read": 1,
+        "is_write": 1,
+        "is_atomic": 1,
+        "is_compare_swap": 1,
+        "is_supported": 1,
+        "has_length": 1,  # one that the opcode allows
+        "last_byte": LENGTH_BITS,  # of the data, counted from 0
+        "length_words": WORDS_BITS,  # that ``length`` bytes take
+    }
+)
+"""What a command's opcode and length say."""
 
-    def __init__(self, opcode: Value, length: Value) -> None:
-        self.is_read, self.is_write, self.is_fence = (
-            opcode == kind for kind in (Opcode.READ, Opcode.WRITE, Opcode.FENCE)
-        )
-        self.is_compare_swap = opcode == Opcode.COMPARE_SWAP
-        self.is_atomic = _is_one_of(opcode, ATOMICS)
-        self.is_supported = _is_one_of(opcode, SUPPORTED)
-        self.has_data = self.is_write | self.is_atomic
-        self.returns_data = self.is_read | self.is_atomic
-        self.last_byte = (length - 1)[:LENGTH_BITS]
-        is_plain_length = (length != 0) & (length <= DATA_MAX)
-        is_atomic_length = (length == 4) | (length == 8)
-        self.has_length = (
-            (self.is_read | self.is_write) & is_plain_length
-            | self.is_atomic & is_atomic_length
-            | self.is_fence & (length == 0)
-        )
-        self.length_words = ((self.last_byte >> 3) + 1)[:WORDS_BITS]  # the same for atomics, which return one word
-        self.words = Mux(self.is_write, self.length_words, Mux(self.is_compare_swap, 2, self.is_atomic))
 
-    @property
-    def rights(self) -> Value:
-        """What the page has to grant: bits of ``Rights``, which has them in this order."""
-        return Cat(self.is_read, self.is_write, self.is_atomic)
+def _decode(opcode: Value, length: Value) -> dict[str, Value]:
+    """The members of ``_KIND``."""
+    is_read, is_write, is_fence, is_compare_swap = (
+        opcode == kind for kind in (Opcode.READ, Opcode.WRITE, Opcode.FENCE, Opcode.COMPARE_SWAP)
+    )
+    is_atomic, last_byte = _is_one_of(opcode, ATOMICS), (length - 1)[:LENGTH_BITS]
+    return {
+        "is_read": is_read,
+        "is_write": is_write,
+        "is_atomic": is_atomic,
+        "is_compare_swap": is_compare_swap,
+        "is_supported": _is_one_of(opcode, SUPPORTED),
+        "has_length": (is_read | is_write) & (length != 0) & (length <= DATA_MAX)
+        | is_atomic & ((length == 4) | (length == 8))
+        | is_fence & (length == 0),
+        "last_byte": last_byte,
+        "length_words": (last_byte >> 3) + 1,
+    }
 
 
 class CommandCheck(wiring.Component):
@@ -99,26 +105,25 @@ class CommandCheck(wiring.Component):
         connect(m, beats.o, flipped(self.beats))
         m.d.comb += self.commands.ready.eq(self.room & beats.room)
 
-        command, valid, last = self._take(m)
-        kind = _Kind(command.opcode, command.length)
-        is_well_formed, is_sized = Signal(), Signal()
+        command, kind, valid, last = self._take(m)
+        has_data, is_well_formed, is_sized = kind.is_write | kind.is_atomic, Signal(), Signal()
         m.d.comb += is_well_formed.eq(kind.has_length & (command.qp < self.config.queue_pairs))
         is_kept = self._count(m, kind, valid, last, is_sized)
         m.d.comb += [
-            beats.i.valid.eq(valid & kind.has_data & is_well_formed & is_kept),
+            beats.i.valid.eq(valid & has_data & is_well_formed & is_kept),
             beats.i.payload.data.eq(self._padded(kind, command.data, last)),
             beats.i.payload.last.eq(last),
             self.checked.valid.eq(valid & last),
-            self.checked.has_beats.eq(kind.has_data & is_well_formed),
+            self.checked.has_beats.eq(has_data & is_well_formed),
         ]
         self._describe(m, kind, command)
         self._judge(m, kind, command, is_well_formed & is_sized)
         return m
 
-    def _take(self, m: Module) -> tuple[data.View, Signal, Signal]:
+    def _take(self, m: Module) -> tuple[data.View, data.View, Signal, Signal]:
         """Registers: the command, its data those of the beat taken in the clock before; whether one was; its last."""
         beat = self.commands.payload
-        command = Signal(beat.data.shape())
+        command, kind = Signal(beat.data.shape()), Signal(_KIND)
         valid, last, is_first = Signal(), Signal(), Signal(init=1)
         is_taken = self.commands.valid & self.commands.ready
         m.d.sync += valid.eq(is_taken)
@@ -126,9 +131,12 @@ class CommandCheck(wiring.Component):
             m.d.sync += [command.data.eq(beat.data.data), last.eq(beat.last), is_first.eq(beat.last)]
             with m.If(is_first):
                 m.d.sync += [command[name].eq(beat.data[name]) for name in beat.data.shape().members if name != "data"]
-        return command, valid, last
+                m.d.sync += [
+                    kind[name].eq(value) for name, value in _decode(beat.data.opcode, beat.data.length).items()
+                ]
+        return command, kind, valid, last
 
-    def _count(self, m: Module, kind: _Kind, valid: Signal, last: Signal, is_sized: Signal) -> Value:
+    def _count(self, m: Module, kind: data.View, valid: Signal, last: Signal, is_sized: Signal) -> Value:
         """Whether to keep the beat; ``is_sized`` says, on the last one, whether there were as many as there should be.
 
         The place of the final beat only takes one that is marked so: what comes too late is dropped, and whatever is
@@ -148,30 +156,30 @@ class CommandCheck(wiring.Component):
                 m.d.sync += place.eq(place + 1)
         return ~is_final | last
 
-    def _padded(self, kind: _Kind, beat: Value, last: Signal) -> Value:
+    def _padded(self, kind: data.View, beat: Value, last: Signal) -> Value:
         """The beat with zeros after a write's last byte."""
         end = kind.last_byte[: self.bytes.bit_length() - 1]
         is_cut = kind.is_write & last
         kept = (beat.word_select(byte, 8) & (~is_cut | (byte <= end)).replicate(8) for byte in range(self.bytes))
         return Cat(*kept)
 
-    def _describe(self, m: Module, kind: _Kind, command: data.View) -> None:
+    def _describe(self, m: Module, kind: data.View, command: data.View) -> None:
         checked = self.checked
         m.d.comb += [
             checked.address.eq(command.address),
             checked.space.eq(command.address_space),
-            checked.rights.eq(kind.rights),
+            checked.rights.eq(Cat(kind.is_read, kind.is_write, kind.is_atomic)),  # in the order of ``Rights``
             checked.length.eq(command.length),
             checked.qp.eq(command.qp),
-            checked.words.eq(kind.words),
+            checked.words.eq(Mux(kind.is_write, kind.length_words, Mux(kind.is_compare_swap, 2, kind.is_atomic))),
             checked.is_atomic.eq(kind.is_atomic),
             checked.record.id.eq(command.id),
             checked.record.opcode.eq(command.opcode),
         ]
-        with m.If(kind.returns_data):
+        with m.If(kind.is_read | kind.is_atomic):
             m.d.comb += [checked.record.length.eq(command.length), checked.record.words.eq(kind.length_words)]
 
-    def _judge(self, m: Module, kind: _Kind, command: data.View, is_well_formed: Value) -> None:
+    def _judge(self, m: Module, kind: data.View, command: data.View, is_well_formed: Value) -> None:
         status, data_max = self.checked.status, Signal(14)
         m.d.sync += data_max.eq((self.mtu - OVERHEAD)[:14] & -GRID)
         is_misaligned = kind.is_atomic & (command.address & kind.last_byte)[:3].any()

@@ -87,24 +87,24 @@ class Completer(wiring.Component):
         return m
 
     def _choose(self, m: Module, room: Value) -> tuple[Signal, Signal]:
-        """A bit for each kind, set if a beat of it is taken; and whether a response is under way."""
+        """A bit for each kind, set if a beat of it is taken; and whether a response is under way.
+
+        Whose turn it is was settled in the clock before, because a look-up follows in this one.
+        """
         sources = (self.responses, self.expired, self.refusals)
-        turn, chosen = Signal(len(_KINDS)), Signal(len(_KINDS))
-        served, is_inside = Signal(_KINDS), Signal()
-        with m.Switch(served):
-            for last in _KINDS:
-                with m.Case(last):
-                    for kind in (last, (last - 1) % len(_KINDS), (last - 2) % len(_KINDS)):
-                        with m.If(sources[kind].valid):
-                            m.d.comb += turn.eq(1 << kind)
-        with m.If(is_inside):
-            m.d.comb += turn.eq(1 << _RESPONSES)
+        turn, chosen = Signal(len(_KINDS), init=1 << _RESPONSES), Signal(len(_KINDS))
+        is_inside, stays_inside = Signal(), Signal()
         for kind, source in enumerate(sources):
             m.d.comb += [source.ready.eq(turn[kind] & room), chosen[kind].eq(source.valid & source.ready)]
-            with m.If(chosen[kind]):
-                m.d.sync += served.eq(kind)
-        with m.If(chosen[_RESPONSES]):
-            m.d.sync += is_inside.eq(~self.responses.payload.last)
+        m.d.comb += stays_inside.eq(Mux(chosen[_RESPONSES], ~self.responses.payload.last, is_inside))
+        m.d.sync += is_inside.eq(stays_inside)
+        with m.If(room):
+            m.d.sync += turn.eq(1 << _RESPONSES)
+            for kind in _KINDS:
+                with m.If(turn[kind] & ~stays_inside):
+                    for later in ((kind + 2) % len(_KINDS), (kind + 1) % len(_KINDS)):
+                        with m.If(sources[later].valid):
+                            m.d.sync += turn.eq(1 << later)
         m.d.comb += [
             self.answer.valid.eq(~is_inside & (chosen[_RESPONSES] | chosen[_EXPIRED])),
             self.answer.tag.eq(Mux(turn[_EXPIRED], self.expired.payload, self.responses.payload.data.operation.tag)),

@@ -31,6 +31,7 @@ REFUSED = [status for status in Status if status not in (Status.DONE, Status.TIM
 EVENTS = ("stray", "bad_response", "timed_out")
 
 COMMANDS = 16  # checked and translated ones that wait
+REFUSALS = 4  # that wait for their completion
 
 VERDICT = data.StructLayout(
     {"command": CHECKED, "is_refused": 1, "address": 64, "mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS}
@@ -79,7 +80,7 @@ class Requester(wiring.Component):
         m.submodules.check = check = CommandCheck(self.config)
         m.submodules.verdicts = verdicts = FallThroughQueue(VERDICT, COMMANDS, UNDER_WAY + self.cam.latency)
         m.submodules.tags = tags = Tags(self.config.tags)
-        m.submodules.refusals = refusals = FallThroughQueue(REFUSAL, 2)
+        m.submodules.refusals = refusals = FallThroughQueue(REFUSAL, REFUSALS, 1)
         m.submodules.completer = completer = Completer(self.config.data_width)
         connect(m, flipped(self.commands), check.commands)
         connect(m, flipped(self.cam_write), self.cam.write)
@@ -97,7 +98,7 @@ class Requester(wiring.Component):
             self.in_flight.eq(tags.in_flight),
         ]
         self._translate(m, check.checked, verdicts.i)
-        self._issue(m, verdicts.o, check.beats, tags, refusals.i)
+        self._issue(m, verdicts.o, check.beats, tags, refusals)
         self._count(m, refusals.i, completer)
         return m
 
@@ -130,7 +131,7 @@ class Requester(wiring.Component):
         verdicts: stream.Interface,
         beats: stream.Interface,
         tags: Tags,
-        refusals: stream.Interface,
+        refusals: FallThroughQueue,
     ) -> None:
         """Send the foremost command as a request with a tag, or drop its data and refuse it."""
         verdict, command, request = verdicts.payload, verdicts.payload.command, self.requests.payload
@@ -138,16 +139,16 @@ class Requester(wiring.Component):
         m.d.comb += [
             # A command's beats have been there for a while when its verdict comes.
             is_last.eq(~command.has_beats | beats.payload.last),
-            is_moved.eq(Mux(verdict.is_refused, refusals.ready, tags.free.valid & self.requests.ready)),
+            is_moved.eq(Mux(verdict.is_refused, refusals.room, tags.free.valid & self.requests.ready)),
             self.requests.valid.eq(is_there & ~verdict.is_refused & tags.free.valid),
             tags.free.ready.eq(is_there & ~verdict.is_refused & self.requests.ready & is_last),
-            refusals.valid.eq(is_there & verdict.is_refused & is_last),
+            refusals.i.valid.eq(is_there & verdict.is_refused & is_last & refusals.room),
             beats.ready.eq(is_there & command.has_beats & is_moved),
             verdicts.ready.eq(is_last & is_moved),
             tags.record.eq(command.record),
-            refusals.payload.id.eq(command.record.id),
-            refusals.payload.opcode.eq(command.record.opcode),
-            refusals.payload.status.eq(command.status),
+            refusals.i.payload.id.eq(command.record.id),
+            refusals.i.payload.opcode.eq(command.record.opcode),
+            refusals.i.payload.status.eq(command.status),
         ]
         operation, route = request.data.operation, request.data.route
         m.d.comb += [
@@ -169,8 +170,7 @@ class Requester(wiring.Component):
 
     def _count(self, m: Module, refusals: stream.Interface, completer: Completer) -> None:
         """Count, a clock after it happened."""
-        is_refused = refusals.valid & refusals.ready
-        events = {status.name.lower(): is_refused & (refusals.payload.status == status) for status in REFUSED}
+        events = {status.name.lower(): refusals.valid & (refusals.payload.status == status) for status in REFUSED}
         events |= {name: getattr(completer, name) for name in EVENTS}
         for name, event in events.items():
             happened = Signal(name=f"{name}_happened")

@@ -55,7 +55,7 @@ class Tags(wiring.Component):
         m = Module()
         issued, retired, used = Signal(TAG), Signal(TAG), Signal(range(self.tags + 1))
         m.d.comb += [issued.valid.eq(self.free.valid & self.free.ready), issued.tag.eq(self.free.payload)]
-        with m.If(issued.valid & (used != self.tags)):
+        with m.If(issued.valid & ~used[self.index_bits]):
             m.d.sync += used.eq(used + 1)
         gives, takes = delayed(m, "gives", issued.valid, 1), delayed(m, "takes", retired.valid, 1)
         m.d.sync += self.in_flight.eq(self.in_flight + gives - takes)
@@ -93,7 +93,7 @@ class Tags(wiring.Component):
         self._write(m, write, issued)
         connect(m, ready.o, flipped(self.free))
         fresh, index, wanted = Signal(range(self.tags + 1)), Signal(self.index_bits), Signal()
-        are_used_up = fresh == self.tags
+        are_used_up = fresh[self.index_bits]
         m.d.comb += [
             write.data.eq(self._generation(issued.tag)),
             returned.i.payload.eq(self._index(retired.tag)),
