@@ -11,7 +11,7 @@ from xoe.wire import DATA_MAX, RESPONSE_BIT
 
 from .framer import Framer
 from .layouts import CFG, Axi4Signature, axis, command_beat, completion_beat
-from .operation_queue import OperationQueue
+from .operation_queue import OperationQueue, beats_max
 from .parser import Parser
 from .requester import Requester
 from .responder import Responder
@@ -42,7 +42,8 @@ class Nic(wiring.Component):
         self.framer = Framer(config)
         self.parser = Parser(config)
         self.responder = Responder(config)
-        self.request_queue = OperationQueue(width, config.tags, config.tags * DATA_MAX * 8 // width)
+        beats = max(config.tags * DATA_MAX * 8 // width, beats_max(width))
+        self.request_queue = OperationQueue(width, config.tags, beats)
         blocks = {
             "requester": self.requester,
             "framer": self.framer,
