@@ -1,7 +1,9 @@
 import pytest
 
-from xoe.config import ConfigError
-from xoe_hdl.operation_queue import OperationQueue
+from xoe.config import DATA_WIDTHS, ConfigError, NicConfig
+from xoe.wire import DATA_MAX, GRID
+from xoe_hdl.nic import Nic
+from xoe_hdl.operation_queue import WORDS_MAX, OperationQueue
 from xoe_sim.build import run_bench
 
 
@@ -32,3 +34,12 @@ def test_operation_queue(width, operations, beats, sim):
 def test_depths_out_of_bounds(arguments, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
         OperationQueue(*arguments)
+
+
+@pytest.mark.parametrize("width", DATA_WIDTHS)
+@pytest.mark.parametrize("tags", [4, 1024])
+def test_a_nic_is_built_with_the_fewest_and_the_most_tags(width, tags):
+    queue = Nic(NicConfig(data_width=width, tags=tags)).request_queue
+    assert queue.operations == tags
+    assert queue.beats * width >= max(tags * DATA_MAX, WORDS_MAX * GRID) * 8
+    queue.elaborate(None)
