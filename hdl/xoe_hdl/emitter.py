@@ -29,8 +29,19 @@ TAIL = CUT_TAGGED * 8
 OUTGOING = data.StructLayout({"gathered": GATHERED, "seq": SEQUENCE_BITS})
 """A closed frame that has its sequence number."""
 
-_WAITING = data.StructLayout({"outgoing": OUTGOING, "last_piece": PIECE_BITS, "crc_piece": PIECE_BITS})
-"""The same with the places, in pieces, of the end of the frame and, in canonical alignment, of its CRC."""
+_WAITING = data.StructLayout(
+    {
+        "outgoing": OUTGOING,
+        "last_piece": PIECE_BITS,
+        "crc_piece": PIECE_BITS,
+        "ends_at_once": 1,
+        "has_crc_at_once": 1,
+    }
+)
+"""The same with the places, in pieces, of the end of the frame and, in canonical alignment, of its CRC.
+
+Also, whether they are in the first beat.
+"""
 
 _STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has_crc": 1, "slot": 2, "is_head": 1})
 """What is known about a beat before it has any data. ``slot`` counts the beats that have the headers."""
@@ -47,7 +58,8 @@ class Emitter(wiring.Component):
 
     The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
     ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there four clocks after ``give``.
-    ``sent`` says that the last beat of a frame is chosen, ``ending`` that no more than five remained a clock ago.
+    ``sent`` says that the last beat of a frame is chosen, ``sent_bytes`` two clocks later how long it is, ``ending``
+    that no more than five beats remained a clock ago.
 
     Args:
         width: bits of a beat.
@@ -83,10 +95,12 @@ class Emitter(wiring.Component):
         step, frame = self._choose(m, queue)
         prefix, head, header_crc = self._headers(m, frame, step)
 
-        body, keep, marks = Signal(self.width), Signal(self.width // 8), Signal(self._words)
-        column = frame.crc_piece[1 : 1 + exact_log2(self._words)]
+        # The store's output is slow, so it goes straight to registers.
+        row, front, keep = Signal(self.width), Signal(len(head)), Signal(self.width // 8)
+        column, marks = frame.crc_piece[1 : 1 + exact_log2(self._words)], Signal(self._words)
         m.d.sync += [
-            body.eq(self.row & step.has_row.replicate(self.width) | head),  # little, as the store's output is slow
+            row.eq(self.row),
+            front.eq(head),
             keep.eq(self._keep(frame, step)),
             marks.eq(Cat(step.has_crc & (column == at) for at in range(self._words))),
         ]
@@ -94,7 +108,8 @@ class Emitter(wiring.Component):
 
         filled, tail = Signal(self.width), Signal(TAIL)
         crc = byte_swap(self._payload_crc(m, end) ^ header_crc)
-        m.d.comb += filled.eq(body | Cat(Cat(crc & mark.replicate(32), Const(0, 32)) for mark in marks))
+        end_part = Cat(Cat(crc & mark.replicate(32), Const(0, 32)) for mark in marks)
+        m.d.comb += filled.eq(row & end.has_row.replicate(self.width) | front | end_part)
         with m.If(step.valid & step.first):
             m.d.sync += tail.eq(prefix)
         with m.Elif(end.valid):
@@ -122,19 +137,17 @@ class Emitter(wiring.Component):
             frames.w_en.eq(self.give),
         ]
 
-        per_slot = exact_log2(self.width // 8 // PIECE)
-        head_slots = LEAD_WORDS // self._words if not lead_words(self._words) else 0
-        slot, busy, chosen = Signal(PIECE_BITS), Signal(), Signal(_STEP)
-        last, crc = (
-            Mux(busy, slot == frame[end] >> per_slot, head[end] >> per_slot == 0) for end in ("last_piece", "crc_piece")
-        )
-        is_in_front = ~busy | (slot <= frame.crc_piece >> per_slot)
+        slot, busy, is_behind, chosen = Signal(PIECE_BITS), Signal(), Signal(), Signal(_STEP)
+        per_slot, words = exact_log2(self.width // 8 // PIECE), self._words
+        head_slots = 0 if lead_words(words) else LEAD_WORDS // words
         m.d.comb += [
+            given.ends_at_once.eq(given.last_piece >> per_slot == 0),
+            given.has_crc_at_once.eq(given.crc_piece >> per_slot == 0),
             chosen.valid.eq(queue.room & (busy | frames.r_rdy)),
             chosen.first.eq(~busy),
-            chosen.last.eq(last),
-            chosen.has_row.eq((slot >= head_slots) & is_in_front),
-            chosen.has_crc.eq(crc),
+            chosen.last.eq(Mux(busy, slot == frame.last_piece >> per_slot, head.ends_at_once)),
+            chosen.has_row.eq((slot >= head_slots) & ~is_behind),
+            chosen.has_crc.eq(Mux(busy, slot == frame.crc_piece >> per_slot, head.has_crc_at_once)),
             chosen.slot.eq(slot),
             chosen.is_head.eq(slot < max(1, head_slots)),
             queue.start.eq(chosen.valid),
@@ -143,11 +156,15 @@ class Emitter(wiring.Component):
             frames.r_en.eq(chosen.valid & ~busy),
         ]
         with m.If(chosen.valid):
-            m.d.sync += [busy.eq(~chosen.last), slot.eq(Mux(chosen.last, 0, slot + 1))]
+            m.d.sync += [
+                busy.eq(~chosen.last),
+                slot.eq(Mux(chosen.last, 0, slot + 1)),
+                is_behind.eq(~chosen.last & (is_behind | chosen.has_crc)),
+            ]
             with m.If(~busy):
                 m.d.sync += frame.eq(head)
         m.d.sync += self.ending.eq(busy & (slot + 4 >= frame.last_piece >> per_slot))
-        m.d.comb += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
+        m.d.sync += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
         return _later(m, chosen, "step_fetch"), frame
 
     def _headers(self, m: Module, frame: data.View, step: data.View) -> tuple[Value, Value, Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from xoe.config import NicConfig, check_range
 from xoe.wire import TrafficClass
@@ -93,16 +94,16 @@ class Framer(wiring.Component):
     def _store(self, m: Module, gatherer: Gatherer, packer: Packer, emitter: Emitter) -> None:
         """The rows on their way from packer to emitter, and whether more may be made."""
         width = self.config.data_width
-        depth = 2 * frame_rows(width, self.config.mtu) + 2 * Gatherer.ROOM
+        depth = 1 << ceil_log2(max(2 * frame_rows(width, self.config.mtu), 4 * Gatherer.ROOM))
         m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[])
         write, read = store.write_port(), store.read_port()
         for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
-            with m.If(moves):
-                m.d.sync += port.addr.eq(Mux(port.addr == depth - 1, 0, port.addr + 1))
+            m.d.sync += port.addr.eq(port.addr + moves)
         m.d.comb += [write.en.eq(packer.row_valid), write.data.eq(packer.row.data)]
         m.d.comb += [read.en.eq(1), emitter.row.eq(read.data)]
         free = Signal(range(depth + 1), init=depth)
-        m.d.sync += [free.eq(free + emitter.fetch - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
+        is_fetched = delayed(m, "is_fetched", emitter.fetch, 1)
+        m.d.sync += [free.eq(free + is_fetched - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
 
     def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> SequenceNumbers:
         """Give each closed frame its sequence number, and announce it so late that its CRC will be in time."""
@@ -131,9 +132,8 @@ class Framer(wiring.Component):
         ]
 
     def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
-        """Let the counters follow, a clock behind."""
-        is_sent = Signal(name="is_sent")
-        m.d.sync += is_sent.eq(emitter.sent)
+        """Let the counters follow, some clocks behind."""
+        is_sent = delayed(m, "is_sent", emitter.sent, 2)
         for name, step in (
             ("frames", is_sent),
             ("operations", gatherer.operation_taken),

@@ -84,29 +84,31 @@ class Gatherer(wiring.Component):
         wiring.connect(m, wiring.flipped(self.requests), requests.i)
         wiring.connect(m, wiring.flipped(self.responses), responses.i)
         inputs = (requests.o, responses.o)
-        room = Signal(signed(WORDS_BITS + 1))
-
         choice, chosen, other = self._choose(m, inputs)
-        beat = chosen.beat
-        takes, keeps_pace, is_fresh = Signal(), Signal(), Signal()
-        fits = [each.payload.beat.data.operation.words <= room for each in inputs]
-        joins = Mux(choice == REQUESTS, fits[REQUESTS], fits[RESPONSES]) & chosen.same_route & self._is_open
+
+        # Late is only whether the beat goes on with the open frame, so all else is made ready for both answers.
+        room, pending = Signal(signed(WORDS_BITS + 1)), Signal(range(4))
+        joins = [each.payload.hints.same_route & (each.payload.hints.words <= room) for each in inputs]
+        goes_on, may_go_on, may_begin, takes = Signal(), Signal(), Signal(), Signal()
+        is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
-            is_fresh.eq(chosen.first & ~joins),
-            self.close.eq(self._is_open & ~self._inside & Mux(chosen.valid, ~joins, self.hungry)),
-            takes.eq(chosen.valid & keeps_pace & (~is_fresh | self.may_open & ~(self._is_open & other))),
+            goes_on.eq(self._inside | self._is_open & Mux(self._source == REQUESTS, *joins)),
+            may_go_on.eq(chosen.valid & self.has_room & (pending <= 1)),
+            may_begin.eq(chosen.valid & self.has_room & is_first_free & self.may_open & ~(self._is_open & other)),
+            takes.eq(Mux(goes_on, may_go_on, may_begin)),
+            self.close.eq(self._is_open & Mux(chosen.valid, ~goes_on, self.hungry & ~self._inside)),
         ]
         for index, each in enumerate(inputs):
             m.d.comb += each.ready.eq(takes & (choice == index))
         with m.If(takes):
-            m.d.sync += [self._is_open.eq(1), self._inside.eq(~beat.last), self._source.eq(choice)]
-            m.d.sync += self._route.eq(beat.data.route)
+            m.d.sync += [self._is_open.eq(1), self._inside.eq(~chosen.hints.last), self._source.eq(choice)]
+            m.d.sync += self._route.eq(chosen.body.route)
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        self._measure(m, chosen, is_fresh, takes, room)
-        end = self._place(m, chosen, is_fresh, takes)
-        self._pace(m, end >> exact_log2(self._words), takes, keeps_pace)
-        m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & beat.last)]
+        self._measure(m, chosen, goes_on, takes, room)
+        end = self._place(m, chosen, goes_on, takes)
+        self._pace(m, end >> exact_log2(self._words), takes, pending)
+        m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & chosen.hints.last)]
         return m
 
     def _choose(self, m: Module, inputs: tuple[stream.Interface, ...]) -> tuple[Signal, data.View, Signal]:
@@ -118,30 +120,30 @@ class Gatherer(wiring.Component):
         m.d.comb += choice.eq(Mux(self._is_open, self._source, turn))
         for index, own in enumerate(inputs):
             with m.If(choice == index):
-                m.d.comb += [chosen[name].eq(own.payload[name]) for name in waiting_beat(self.width).members]
+                m.d.comb += [chosen.hints.eq(own.payload.hints), chosen.body.eq(own.payload.body)]
                 m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
         return choice, chosen, other
 
-    def _measure(self, m: Module, chosen: data.View, is_fresh: Value, takes: Value, room: Signal) -> None:
+    def _measure(self, m: Module, chosen: data.View, goes_on: Value, takes: Value, room: Signal) -> None:
         """Keep count of the words in the open frame, and of those of data that one more operation may have."""
         words, limit, size = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(range(258))
         m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
-        m.d.comb += size.eq(chosen.beat.data.operation.words + HEADER_WORDS)
+        m.d.comb += size.eq(chosen.hints.words + HEADER_WORDS)
         with m.If(takes & ~self._inside):
-            m.d.sync += room.eq(Mux(is_fresh, limit - HEADER_WORDS - size, room - size))
-            m.d.sync += words.eq(Mux(is_fresh, size, words + size))
+            m.d.sync += room.eq(Mux(goes_on, room - size, limit - HEADER_WORDS - size))
+            m.d.sync += words.eq(Mux(goes_on, words + size, size))
         m.d.sync += [self.frame.route.eq(self._route), self.frame.words.eq(words)]
 
-    def _place(self, m: Module, chosen: data.View, is_fresh: Value, takes: Value) -> Value:
+    def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""
-        words, body = self._words, chosen.beat.data
+        words, body = self._words, chosen.body
         header_words = Mux(self._inside, 0, HEADER_WORDS)
         places = []
         for begin in (self.at, Const(lead_words(words), len(self.at))):
-            start, middle, end = (Signal.like(self.place[name]) for name in ("start", "middle", "end"))
-            m.d.comb += [start.eq(begin), middle.eq(begin + header_words), end.eq(begin + header_words + chosen.count)]
-            places.append((start, middle, end))
-        start, middle, end = (Mux(is_fresh, fresh, joined) for joined, fresh in zip(*places, strict=True))
+            middle, end = Signal.like(self.place.middle), Signal.like(self.place.end)
+            m.d.comb += [middle.eq(begin + header_words), end.eq(begin + header_words + chosen.hints.count)]
+            places.append((begin, middle, end))
+        start, middle, end = (Mux(goes_on, joined, fresh) for joined, fresh in zip(*places, strict=True))
         header = to_bus(OperationHeader, {name: body.operation[name] for name in OPERATION.members})
         m.d.sync += [
             self.placing.eq(takes),
@@ -157,13 +159,12 @@ class Gatherer(wiring.Component):
             m.d.sync += self.at.eq(lead_words(words))
         return end
 
-    def _pace(self, m: Module, filled: Value, takes: Value, keeps_pace: Value) -> None:
-        """Let a beat pass only when no more than one whole row will be left before it is placed, and rows have room.
+    def _pace(self, m: Module, filled: Value, takes: Value, pending: Signal) -> None:
+        """Keep count of the rows that are whole once what was taken before is placed.
 
-        ``pending`` rows are whole once what was taken before is placed.
+        No more than one may be left when the next beat is placed.
         """
-        pending, made = Signal(range(4)), Signal(range(4))
-        m.d.comb += keeps_pace.eq(self.has_room & ((pending == 0) | (pending == 1) & ~self.close))
+        made = Signal(range(4))
         left = Mux(self.close, pending, pending - (pending != 0))
         m.d.sync += [
             pending.eq(Mux(takes, filled, left)),

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Shape, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from xoe.config import check_choice
 
 from .crc import CRC_WIDTHS, WORD
-from .layouts import ROUTE, operation_beat
+from .layouts import OPERATION, ROUTE, operation_beat
 
 DEPTH = 4  # beats
 
 
+def hints(width: int) -> data.StructLayout:
+    """What decides about a beat.
+
+    Whether it is the last of its operation, its ``words`` of data and those in this beat (``count``), and whether it
+    has the route of the beat before.
+    """
+    words = OPERATION["words"].shape
+    return data.StructLayout({"last": 1, "words": words, "count": range(width // WORD + 1), "same_route": 1})
+
+
 def waiting_beat(width: int) -> data.StructLayout:
-    """A beat of an operation; whether it is the first, has the route of the operation before, and its words of data."""
-    return data.StructLayout(
-        {"beat": operation_beat(width), "first": 1, "same_route": 1, "count": range(width // WORD + 1)}
-    )
+    """A beat of an operation and its hints."""
+    return data.StructLayout({"hints": hints(width), "body": operation_beat(width)["data"].shape})
 
 
 class OperationInput(wiring.Component):
-    """A short queue of beats of operations: one clock from in to out, ``i.ready`` from registers alone.
+    """A short queue of beats of operations: one clock from in to out.
+
+    Handshakes and hints come from registers alone; the bodies are in a memory.
 
     Args:
         width: bits of data in a beat.
@@ -41,26 +50,51 @@ class OperationInput(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A queue, and the route of what entered it last."""
+        """A memory, and beside it a shift register for what decides."""
         m = Module()
-        layout = waiting_beat(self.width)
-        m.submodules.queue = queue = SyncFIFO(width=Shape.cast(layout).width, depth=DEPTH)
-        entering, route, is_first = Signal(layout), Signal(ROUTE), Signal(init=1)
-        words = self.i.payload.data.operation.words
-        per_beat = self.width // WORD
+        body = self.i.payload.data
+        m.submodules.bodies = bodies = memory.Memory(shape=body.shape(), depth=DEPTH, init=[])
+        write, read = bodies.write_port(), bodies.read_port(domain="comb")
+        enters, leaves, level, later_level = Signal(), Signal(), Signal(range(DEPTH + 1)), Signal(range(DEPTH + 1))
+        is_ready = Signal(init=1)
+        m.d.comb += [
+            self.i.ready.eq(is_ready),
+            enters.eq(self.i.valid & is_ready),
+            leaves.eq(self.o.valid & self.o.ready),
+            later_level.eq(level + enters - leaves),
+            write.data.eq(body),
+            write.en.eq(enters),
+            self.o.payload.body.eq(read.data),
+        ]
+        m.d.sync += [
+            level.eq(later_level),
+            self.o.valid.eq(later_level != 0),
+            is_ready.eq(later_level != DEPTH),
+            write.addr.eq(write.addr + enters),
+            read.addr.eq(read.addr + leaves),
+        ]
+        store = [Signal(hints(self.width), name=f"hints_{at}") for at in range(DEPTH)]
+        entering = self._hints(m, enters)
+        for at, hint in enumerate(store):
+            with m.If(enters & (level - leaves == at)):
+                m.d.sync += hint.eq(entering)
+            if at + 1 < DEPTH:
+                with m.Elif(leaves):
+                    m.d.sync += hint.eq(store[at + 1])
+        m.d.comb += self.o.payload.hints.eq(store[0])
+        return m
+
+    def _hints(self, m: Module, enters: Value) -> data.View:
+        """The hints of the beat at the input."""
+        beat, found, route = self.i.payload, Signal(hints(self.width)), Signal(ROUTE)
+        words, per_beat = beat.data.operation.words, self.width // WORD
         rest = (words - 1)[: exact_log2(per_beat)] + 1  # words of the last beat, if the operation has any
         m.d.comb += [
-            entering.beat.eq(self.i.payload),
-            entering.first.eq(is_first),
-            entering.same_route.eq(self.i.payload.data.route == route),
-            entering.count.eq(Mux(self.i.payload.last, Mux(words == 0, 0, rest), per_beat)),
-            queue.w_data.eq(entering),
-            queue.w_en.eq(self.i.valid),
-            self.i.ready.eq(queue.w_rdy),
-            self.o.payload.eq(queue.r_data),
-            self.o.valid.eq(queue.r_rdy),
-            queue.r_en.eq(self.o.ready),
+            found.last.eq(beat.last),
+            found.words.eq(words),
+            found.count.eq(Mux(beat.last, Mux(words == 0, 0, rest), per_beat)),
+            found.same_route.eq(beat.data.route == route),
         ]
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [route.eq(self.i.payload.data.route), is_first.eq(self.i.payload.last)]
-        return m
+        with m.If(enters):
+            m.d.sync += route.eq(beat.data.route)
+        return found
