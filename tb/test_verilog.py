@@ -6,6 +6,7 @@ import sys
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from xoe.config import NicConfig
@@ -84,6 +85,28 @@ class NoZero(enum.IntEnum):
 def test_ports_without_a_faithful_form_are_refused(members, message):
     with pytest.raises(ExportError, match=message):
         to_verilog(Ports(members), "ports")
+
+
+class Table(wiring.Component):
+    """A memory with these rows."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        super().__init__({"at": In(3), "row": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rows = rows = Memory(shape=8, depth=5, init=self.rows)
+        port = rows.read_port(domain="comb")
+        m.d.comb += [port.addr.eq(self.at), self.row.eq(port.data)]
+        return m
+
+
+def test_zeros_are_written_as_a_loop_and_other_rows_as_they_are():
+    assert "row < 5;" in to_verilog(Table([]), "table")
+    text = to_verilog(Table([0, 7, 0, 0, 0]), "table")
+    assert "for (" not in text
+    assert "[1] = 8'h07;" in text
 
 
 def export(folder, hash_seed, *arguments):

@@ -111,8 +111,7 @@ class StreamSource(_Paused, BusDriver):
             await self._edge
 
     def _drop(self) -> None:
-        self.clear()
-        self._set_valid(0)
+        self._set_valid(0)  # what is queued finds the reset active, and is not sent
 
     def _set_valid(self, valid: int) -> None:
         if valid != self._valid:
