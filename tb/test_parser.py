@@ -1,23 +1,44 @@
+from pathlib import Path
+
 import pytest
 
 from xoe.config import NicConfig
 from xoe_hdl.parser import Parser
 from xoe_sim.build import run_bench
 
+INPUTS = Path(__file__).resolve().parents[2] / "shared" / "inputs"
 LATENCY = {64: 9, 128: 8, 256: 8, 512: 8}  # clocks at most
 
 
-def run(width, bench, sim="verilator", **params):
+def run(width, bench, sim="verilator", testcase=None, **params):
     """Counters are narrow, so that they wrap all the time."""
     config = {"data_width": width, "mtu": 1504, "counter_width": 4}
-    run_bench(Parser(NicConfig(**config)), f"parser_{width}", bench, {"config": config, **params}, sim)
+    parser, params = Parser(NicConfig(**config)), {"config": config, **params}
+    run_bench(parser, f"parser_{width}", bench, params, sim, testcase=testcase)
 
 
-@pytest.mark.parametrize("width", LATENCY)
+@pytest.mark.parametrize("width", [64, 512])
 def test_parser(width):
     run(width, "bench_parser")
+
+
+@pytest.mark.parametrize("testcase", ["anything_at_any_pace", "truncation_at_every_byte", "every_size_at_every_offset"])
+@pytest.mark.parametrize("width", [128, 256])
+def test_between_the_extremes(width, testcase):
+    run(width, "bench_parser", testcase=testcase)
 
 
 @pytest.mark.parametrize("width", LATENCY)
 def test_pace(width):
     run(width, "bench_parser_speed", latency=LATENCY[width])
+
+
+@pytest.mark.skipif(not INPUTS.exists(), reason="the folder of inputs from outside, ../shared/inputs, is not here")
+@pytest.mark.parametrize("width", LATENCY)
+def test_captures(width):
+    run(width, "bench_pcap", inputs=str(INPUTS))
+
+
+@pytest.mark.parametrize("sim", ["icarus"])
+def test_parser_in_icarus(sim):
+    run(64, "bench_parser", sim=sim, testcase="every_cause_is_met")
