@@ -42,7 +42,7 @@ BUS = CONFIG.data_width // 8
 COUNTERS = counters(*(status.name.lower() for status in REFUSED), *EVENTS, width=CONFIG.counter_width)
 ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
 SPACE = 0xA001
-LAST_TAGS: dict[int, int] = {}  # by index, from the test before: no reset makes the requester forget them
+NEXT_TAGS: dict[int, set[int]] = {}  # by index, from the test before: no reset makes the requester forget them
 PAGES = [  # address, log2 of the size, rights
     (0x10000, 12, ALL),
     (0x11000, 12, Rights.READ),
@@ -55,6 +55,11 @@ PAGES = [  # address, log2 of the size, rights
 
 def clock() -> int:
     return round(get_sim_time("ns")) // CLOCK_NS
+
+
+def _after(tag: int) -> int:
+    """The tag of the same index and the next generation."""
+    return (tag + CONFIG.tags) % (1 << TAG_BITS)
 
 
 class Waiting(NamedTuple):
@@ -80,8 +85,8 @@ class RequesterEnv:
         self.edge = RisingEdge(dut.clk)
         self.is_in_reset = False
         self.cam: Cam[Translation] = Cam(CONFIG.cam_entries)
-        self.last_tags = dict(LAST_TAGS)
-        LAST_TAGS.clear()
+        self.next_tags = dict(NEXT_TAGS)  # those that may come next, by index, once one was seen
+        NEXT_TAGS.clear()
         self.forget()
 
     def forget(self) -> None:
@@ -93,7 +98,6 @@ class RequesterEnv:
         self.free = deque(range(CONFIG.tags))  # indices never given
         self.issued: deque[int] = deque()  # tags, as they are given
         self.retired: deque[int] = deque()  # tags, as they come back
-        self.unsure: set[int] = set()  # indices that may have been issued while nobody looked
         self.racing: set[int] = set()  # ids whose answer may come too late
         self.counts: Counter[str] = Counter()
         self.completed = 0
@@ -121,7 +125,8 @@ class RequesterEnv:
         self.forget()
         await reset(self.dut)
         self.is_in_reset = False
-        self.unsure = set(range(CONFIG.tags))
+        for tags in self.next_tags.values():  # each may have been issued once while nobody looked
+            tags |= {_after(tag) for tag in tags}
         for index, page in enumerate(self.cam.pages):
             if page is not None:
                 await self.map(index, page)
@@ -163,7 +168,7 @@ class RequesterEnv:
 
     def send(self, *commands: Command) -> None:
         """Queue commands."""
-        LAST_TAGS.clear()
+        NEXT_TAGS.clear()
         for command in commands:
             self.expected.append((command, {self.outcome(command)}))
             self.commands.send(command)
@@ -206,7 +211,7 @@ class RequesterEnv:
         found = read_struct(self.dut, "counters", COUNTERS)
         assert found == {name: self.counts[name] % (1 << CONFIG.counter_width) for name in found}
         assert not self.issued
-        LAST_TAGS.update(self.last_tags)
+        NEXT_TAGS.update(self.next_tags)
         assert self.dut.in_flight.value.to_unsigned() == len(self.answers)
 
     async def _watch_requests(self) -> None:
@@ -243,12 +248,9 @@ class RequesterEnv:
     def _check_tag(self, index: int, tag: int) -> None:
         """Each index's generation is one after the last, whatever came between."""
         assert tag % CONFIG.tags == index
-        if index in self.last_tags:
-            last, steps = self.last_tags[index], range(1, 2 + (index in self.unsure))
-            possible = {(last + step * CONFIG.tags) % (1 << TAG_BITS) for step in steps}
-            assert tag in possible, f"{tag:#x} after {last:#x}"
-        self.unsure.discard(index)
-        self.last_tags[index] = tag
+        possible = self.next_tags.get(index, {tag})
+        assert tag in possible, f"{tag:#x} is none of {sorted(map(hex, possible))}"
+        self.next_tags[index] = {_after(tag)}
 
     async def _watch_completions(self) -> None:
         while True:
