@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from random import Random
 
 import cocotb
@@ -17,11 +18,13 @@ from xoe_tb import PAUSES, FrameSink, OperationSource, drive_struct, never, para
 
 INPUTS = ("requests", "responses")
 REQUESTS, RESPONSES = range(2)
+GATHER_ALL = (1 << 14) - 1  # frames wait until they are full, while operations follow without a gap
 SETTINGS = Settings(
     mac=0x0A0B0C0D0E0F,
     node=0x1234,
     ethertype=0x9ABC,
     mtu=1024,
+    gather=GATHER_ALL,
     vid=0x5A3,
     pcp=(1, 6, 2, 3, 4, 5, 7, 0),
     ect=True,
@@ -347,6 +350,45 @@ async def the_wire_is_full(dut, size, inputs):
     if inputs == 1:
         assert line.idle_before(bench.frames[-1]) == 0
     assert efficiency >= (0.9 if size == 256 else 0.77)
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.parametrize(gather=[0, 272, 280, 1024])
+async def an_idle_wire_waits_for_what_is_to_be_gathered(dut, gather):
+    """The first frame has just enough. From then on the wire is never idle, and frames grow by the beats of headers."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.set(mtu=params()["mtu"], gather=gather)
+    line = Line(dut)
+    for _ in range(64):
+        bench.send(write(bench.rng, 256))
+    await bench.check()
+    sizes = [len(frame) for frame in bench.frames]
+    least = max(1, -(-gather // 272))
+    assert sizes[0] == 14 + 26 + 272 * least
+    assert line.idle_before(bench.frames[-1]) == 0
+    if bench.size == 8:
+        assert max(sizes) > sizes[0]
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def what_trickles_in_does_not_hold_up_the_other_input(dut):
+    """A response now and then goes out between frames of requests, which grow; the wire is idle for one request."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.set(mtu=params()["mtu"], gather=0)
+    clock = itertools.count()
+    bench.sources[RESPONSES].pause = lambda: next(clock) % 40 != 0
+    line = Line(dut)
+    for _ in range(80):
+        bench.send(write(bench.rng, 256))
+    for _ in range(200 // bench.size):
+        bench.send(Operation(Opcode.WRITE | RESPONSE_BIT, length=256), RESPONSE_ROUTE)
+    order = await bench.check()
+    assert line.idle_before(bench.frames[-1]) <= 272 // bench.size + 2  # the first request
+    last = len(order) - order[::-1].index(RESPONSES) - 1
+    if bench.size == 8:
+        assert len(bench.frames[last - 1]) >= 3 * 272
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

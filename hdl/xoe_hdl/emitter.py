@@ -22,6 +22,7 @@ from .wire import byte_swap, to_bus
 FRAMES = 16  # closed frames that can wait
 PIECE = 4  # bytes: frames end on this grid
 PIECE_BITS = WORDS_BITS + 1
+BACKLOG_BITS = 13  # more than two of the largest frames, or FRAMES of the shortest
 HEADER_BITS = LEAD_WORDS * WORD  # canonical alignment up to the operations
 CUT_UNTAGGED, CUT_TAGGED = 4, 8  # bytes of a frame in front of canonical alignment
 TAIL = CUT_TAGGED * 8
@@ -58,8 +59,8 @@ class Emitter(wiring.Component):
 
     The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
     ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there four clocks after ``give``.
-    ``sent`` says that the last beat of a frame is chosen, ``sent_bytes`` two clocks later how long it is, ``ending``
-    that no more than five beats remained a clock ago.
+    ``sent`` says that the last beat of a frame is chosen, ``sent_bytes`` two clocks later how long it is. ``backlog``
+    is the number of beats of all frames announced that are not chosen; a frame counts from two clocks after ``give``.
 
     Args:
         width: bits of a beat.
@@ -82,7 +83,7 @@ class Emitter(wiring.Component):
                 "crc_done": In(1),
                 "crc": In(32),
                 "m_axis": Out(stream.Signature(axis(width))),
-                "ending": Out(1),
+                "backlog": Out(BACKLOG_BITS),
                 "sent": Out(1),
                 "sent_bytes": Out(14),
             }
@@ -163,7 +164,11 @@ class Emitter(wiring.Component):
             ]
             with m.If(~busy):
                 m.d.sync += frame.eq(head)
-        m.d.sync += self.ending.eq(busy & (slot + 4 >= frame.last_piece >> per_slot))
+        new_beats = Signal(PIECE_BITS)
+        m.d.sync += [
+            new_beats.eq(Mux(self.give, (given.last_piece >> per_slot) + 1, 0)),
+            self.backlog.eq(self.backlog + new_beats - chosen.valid),
+        ]
         m.d.sync += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
         return _later(m, chosen, "step_fetch"), frame
 

@@ -8,14 +8,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from xoe.config import NicConfig, check_range
-from xoe.wire import TrafficClass
+from xoe.wire import DATA_MAX, TrafficClass
 
 from .crc import WORD, PayloadCrc
 from .delay import delayed
 from .emitter import FRAMES, OUTGOING, Emitter
 from .gatherer import OVERHEAD, Gatherer
 from .layouts import CFG, axis, counters, operation_beat
-from .packer import Packer, lead_words
+from .packer import HEADER_WORDS, Packer, lead_words
 from .sequence import SEQUENCE_BITS, SequenceNumbers
 
 COUNTERS = ("frames", "operations", "bytes")
@@ -25,6 +25,11 @@ def frame_rows(width: int, mtu: int) -> int:
     """Rows of ``width`` bits that the operations and the CRC of the largest frame take."""
     words = width // WORD
     return (lead_words(words) + (mtu - OVERHEAD) * 8 // WORD) // words + 1
+
+
+def beats_max(width: int) -> int:
+    """Beats of ``width`` bits that the largest operation takes, however it lies."""
+    return -(-(HEADER_WORDS * WORD + DATA_MAX * 8) // width) + 1
 
 
 class Framer(wiring.Component):
@@ -73,6 +78,7 @@ class Framer(wiring.Component):
         for name in ("requests", "responses"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
         wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
+        m.d.sync += gatherer.gather.eq(self.cfg.gather)
         m.d.sync += gatherer.mtu.eq(Mux(self.cfg.mtu > self.config.mtu, self.config.mtu, self.cfg.mtu))
         m.d.comb += [
             emitter.cfg.eq(self.cfg),
@@ -86,8 +92,9 @@ class Framer(wiring.Component):
             emitter.crc.eq(crc.crc),
         ]
         self._store(m, gatherer, packer, emitter)
-        sequence = self._number(m, gatherer, emitter, crc.latency)
-        self._follow(m, gatherer, emitter, sequence)
+        wait = max(0, crc.latency - 3)
+        sequence = self._number(m, gatherer, emitter, wait)
+        self._follow(m, gatherer, emitter, sequence, wait)
         self._count(m, gatherer, emitter)
         return m
 
@@ -105,8 +112,8 @@ class Framer(wiring.Component):
         is_fetched = delayed(m, "is_fetched", emitter.fetch, 1)
         m.d.sync += [free.eq(free + is_fetched - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
 
-    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> SequenceNumbers:
-        """Give each closed frame its sequence number, and announce it so late that its CRC will be in time."""
+    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, wait: int) -> SequenceNumbers:
+        """Give each closed frame its sequence number, and announce it ``wait`` clocks later, with its CRC in time."""
         flows = 2 * self.config.queue_pairs
         m.submodules.sequence = sequence = SequenceNumbers(flows, self.first_sequence)
         route = gatherer.frame.route
@@ -116,18 +123,18 @@ class Framer(wiring.Component):
         outgoing = Signal(OUTGOING)
         m.d.comb += outgoing.gathered.eq(delayed(m, "gathered", gatherer.frame, 1))
         m.d.comb += outgoing.seq.eq(sequence.number)
-        wait = max(0, crc_latency - 3)
         m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
         m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
         return sequence
 
-    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:
-        """Keep count of closed frames, and so of whether the wire is about to fall idle."""
-        closed = Signal(range(FRAMES + 1))
-        is_short = (closed == 0) | (closed == 1) & emitter.ending
+    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers, wait: int) -> None:
+        """Keep count of closed frames, and of whether the wire falls idle unless one is closed after this operation."""
+        closed, recent, is_low = Signal(range(FRAMES + 1)), Signal(2 + wait), Signal()
+        m.d.comb += is_low.eq(emitter.backlog < beats_max(self.config.data_width) + 6 + wait)
         m.d.sync += [
             closed.eq(closed + gatherer.closed - emitter.sent),
-            gatherer.hungry.eq(is_short & ~gatherer.close & ~gatherer.closed),
+            recent.eq(Cat(gatherer.closed, recent)),  # frames that the backlog does not have yet
+            gatherer.hungry.eq(is_low & ~gatherer.close & ~gatherer.closed & ~recent.any()),
             gatherer.may_open.eq((closed < FRAMES - 6) & sequence.ready),
         ]
 

@@ -28,10 +28,15 @@ class Gatherer(wiring.Component):
     """Takes operations from two inputs and says where each of their beats goes.
 
     A frame has operations of one input and one route, no more than ``mtu`` allows (one that is larger than that on its
-    own gets a frame of its own). It is closed, always between two operations, when the next one of its input does not
-    match or fit, or when no further one is there and ``hungry`` says that the wire is about to fall idle. After each
-    frame the other input comes first; at the start it is the responses' turn. So an input waits for the other for no
-    longer than it takes to fill one frame.
+    own gets a frame of its own). It is closed, always between two operations,
+
+    * when the next one of its input does not match or fit;
+    * when no further one is there and the other input has one;
+    * when ``hungry`` says that the wire is about to fall idle, and no further one is there or the frame has ``gather``
+      bytes of operations.
+
+    After each frame the other input comes first; at the start it is the responses' turn. So an input waits for the
+    other for no longer than it takes to fill one frame.
 
     Operations pass as fast as the wire takes them: a row of ``width`` bits leaves in each clock, and a beat is held
     back only while the rows before it are still coming out. Turning from one input to the other takes a clock, in
@@ -62,6 +67,7 @@ class Gatherer(wiring.Component):
                 "requests": In(stream.Signature(operation_beat(width))),
                 "responses": In(stream.Signature(operation_beat(width))),
                 "mtu": In(14),
+                "gather": In(14),
                 "hungry": In(1),
                 "has_room": In(1),
                 "may_open": In(1),
@@ -87,16 +93,19 @@ class Gatherer(wiring.Component):
         choice, chosen, other = self._choose(m, inputs)
 
         # Late is only whether the beat goes on with the open frame, so all else is made ready for both answers.
-        room, pending = Signal(signed(WORDS_BITS + 1)), Signal(range(4))
+        room, has_enough, pending = Signal(signed(WORDS_BITS + 1)), Signal(), Signal(range(4))
         joins = [each.payload.hints.same_route & (each.payload.hints.words <= room) for each in inputs]
         goes_on, may_go_on, may_begin, takes = Signal(), Signal(), Signal(), Signal()
+        may_leave, is_due = Signal(), Signal()
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
-            goes_on.eq(self._inside | self._is_open & Mux(self._source == REQUESTS, *joins)),
+            may_leave.eq(self._is_open & ~self._inside),
+            is_due.eq(self.hungry & has_enough),
+            goes_on.eq(self._inside | self._is_open & ~is_due & Mux(self._source == REQUESTS, *joins)),
             may_go_on.eq(chosen.valid & self.has_room & (pending <= 1)),
             may_begin.eq(chosen.valid & self.has_room & is_first_free & self.may_open & ~(self._is_open & other)),
             takes.eq(Mux(goes_on, may_go_on, may_begin)),
-            self.close.eq(self._is_open & Mux(chosen.valid, ~goes_on, self.hungry & ~self._inside)),
+            self.close.eq(may_leave & Mux(chosen.valid, ~goes_on, self.hungry | other)),
         ]
         for index, each in enumerate(inputs):
             m.d.comb += each.ready.eq(takes & (choice == index))
@@ -105,7 +114,7 @@ class Gatherer(wiring.Component):
             m.d.sync += self._route.eq(chosen.body.route)
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        self._measure(m, chosen, goes_on, takes, room)
+        self._measure(m, chosen, goes_on, takes, room, has_enough)
         end = self._place(m, chosen, goes_on, takes)
         self._pace(m, end >> exact_log2(self._words), takes, pending)
         m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & chosen.hints.last)]
@@ -124,14 +133,20 @@ class Gatherer(wiring.Component):
                 m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
         return choice, chosen, other
 
-    def _measure(self, m: Module, chosen: data.View, goes_on: Value, takes: Value, room: Signal) -> None:
-        """Keep count of the words in the open frame, and of those of data that one more operation may have."""
+    def _measure(
+        self, m: Module, chosen: data.View, goes_on: Value, takes: Value, room: Signal, has_enough: Signal
+    ) -> None:
+        """Keep count of the words in the open frame, and of those of data that one more operation may have.
+
+        Whether it has enough follows two clocks later.
+        """
         words, limit, size = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(range(258))
         m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
         m.d.comb += size.eq(chosen.hints.words + HEADER_WORDS)
         with m.If(takes & ~self._inside):
             m.d.sync += room.eq(Mux(goes_on, room - size, limit - HEADER_WORDS - size))
             m.d.sync += words.eq(Mux(goes_on, words + size, size))
+        m.d.sync += has_enough.eq(words >= self.gather >> exact_log2(GRID))
         m.d.sync += [self.frame.route.eq(self._route), self.frame.words.eq(words)]
 
     def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:

@@ -95,6 +95,7 @@ CFG = data.StructLayout(
         "node": NODE_BITS,
         "ethertype": 16,
         "mtu": 14,  # bytes of Ethernet payload, 256..9000 and at most the configuration's
+        "gather": 14,  # bytes of operations that a frame waits for, while they follow without a gap, on an idle wire
         "tagged": 1,  # frames are sent with an 802.1Q tag
         "vid": 12,
         "pcp": data.ArrayLayout(3, 8),  # by traffic class
