@@ -13,6 +13,7 @@ import math
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TextIO
 
 import cocotb
 from cocotb.triggers import ClockCycles, Combine
@@ -42,8 +43,10 @@ GOOD = frozenset(  # counters of what went well
 class Run:
     """A workload under way, and what is found out about it."""
 
-    def __init__(self, work: Workload, prediction: Prediction, sides: list[NicSide]) -> None:
-        self.work, self.prediction, self.sides = work, prediction, sides
+    def __init__(
+        self, work: Workload, prediction: Prediction, sides: list[NicSide], progress: TextIO = sys.stderr
+    ) -> None:
+        self.work, self.prediction, self.sides, self.progress = work, prediction, sides, progress
         self.mismatches: list[str] = []
         self.latencies: list[int] = []
         self.completed = 0
@@ -104,7 +107,9 @@ class Run:
     def _show_progress(self) -> None:
         step = max(1, self.total // 20)
         if self.completed % step == 0 or self.completed == self.total:
-            print(f"  {self.completed:>7,} of {self.total:,} operations", file=sys.stderr, flush=True)
+            clock = round(get_sim_time("ns")) // CLOCK_NS
+            self.progress.write(f"  {self.completed:>7,} of {self.total:,} operations, clock {clock:,}\n")
+            self.progress.flush()
 
     def compare_memories(self) -> int:
         """Hold every byte against the prediction; returns how many there were."""
@@ -222,8 +227,9 @@ async def workload(dut) -> None:
     for index, side in enumerate(sides):
         await side.write_translations(translations(work, index))
         await side.write_windows(windows(work, index))
-    run = Run(work, prediction, sides)
-    await run.carry()
+    with open(options["progress"], "a") as progress:
+        run = Run(work, prediction, sides, progress)
+        await run.carry()
     compared = run.compare_memories()
     (output / "result.json").write_text(json.dumps(figures(run, width, compared)))
     write_pcap(output / "wire.pcap", sides)

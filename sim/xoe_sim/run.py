@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 from xoe.config import NicConfig
@@ -11,6 +13,7 @@ from xoe_hdl.nic import Nic
 
 from .build import BenchError, BuildError, make_build, run
 from .link import link_verilog
+from .progress import shown
 from .tools import MissingToolError
 
 MODULE, TOP = "xoe_nic", "xoe_link"
@@ -37,10 +40,13 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
         "seed": options.seed,
         "trace": str(options.trace.resolve()) if options.trace else None,
         "output": str(output),
+        "progress": str(output / "progress.txt"),
     }
     try:
+        print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)
         build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves)
-        run(build, "bench_workload", parameters, options.seed)
+        with shown(Path(parameters["progress"])):
+            run(build, "bench_workload", parameters, options.seed)
     except (MissingToolError, BuildError, BenchError) as error:
         raise RunError(str(error)) from None
     result = json.loads(result_file.read_text()) | {"simulator": options.sim, "seed": options.seed}
