@@ -14,7 +14,7 @@ from .wire import CRC_SIZE, ETHERTYPE, MTU_MAX, FrameHeader, TrafficClass
 SEQUENCE_BITS = next(field.width for field in FrameHeader.layout() if field.name == "seq")
 
 GATHER = 1024
-"""Bytes: four writes of 256 bytes, of which nine tenths of a frame's wire time is payload."""
+"""Bytes: a few operations of the largest size, so that headers take little of the wire."""
 
 Routed = tuple[Operation, Route]
 """An operation and where it goes."""
