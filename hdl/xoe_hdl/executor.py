@@ -29,7 +29,8 @@ class Executor(wiring.Component):
     """Each clock a step of the operation in hand: a write's beat, a read's burst.
 
     Operations of one kind follow without a gap; a change between writes and reads waits until memory has answered
-    everything asked before, and so do atomics and fences. ``order`` tells what will have to be answered, in order.
+    everything asked before, and so do atomics. A fence asks for nothing: it is answered in its turn, after all before
+    it. ``order`` tells what will have to be answered, in order.
     All outputs come one clock after their step; without ``read_room`` or ``write_room`` there is none.
 
     ``token`` is the end of a burst. ``abort`` makes up for the token of the write that an atomic leaves out because
@@ -99,7 +100,7 @@ class Executor(wiring.Component):
                         kind.is_write & self._writing & self.write_room & (self._beats.valid | ~self._needs_beat)
                     ),
                     do.read.eq(kind.is_read & ~self._writing & self.read_room),
-                    do.fence.eq(kind.is_fence & settled),
+                    do.fence.eq(kind.is_fence),  # answers keep their order
                     do.refuse.eq(~kind.as_value().any() & (self._beats.valid | ~job.has_beats)),
                 ]
                 with m.If(settled & (kind.is_write | kind.is_read)):
