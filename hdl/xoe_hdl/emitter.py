@@ -12,8 +12,9 @@ from xoe.config import check_choice
 from xoe.wire import FRAME_MIN, VERSION, VLAN_TPIDS, FrameHeader, Kind
 
 from .crc import CRC_WIDTHS, LEAD_WORDS, WORD, HeaderCrc
-from .gatherer import GATHERED, WORDS_BITS
+from .gatherer import GATHERED
 from .layouts import CFG, axis
+from .operation_input import WORDS_BITS
 from .output_queue import OutputQueue
 from .packer import lead_words
 from .sequence import SEQUENCE_BITS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -13,7 +13,7 @@ from xoe.wire import TrafficClass
 from .crc import WORD, PayloadCrc
 from .delay import delayed
 from .emitter import FRAMES, OUTGOING, Emitter
-from .gatherer import OVERHEAD, Gatherer
+from .gatherer import OVERHEAD, Gatherer, room_within
 from .layouts import CFG, axis, counters, operation_beat
 from .packer import Packer, lead_words
 from .sequence import SEQUENCE_BITS, SequenceNumbers
@@ -73,7 +73,8 @@ class Framer(wiring.Component):
         for name in ("requests", "responses"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
         wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
-        m.d.sync += gatherer.mtu.eq(Mux(self.cfg.mtu > self.config.mtu, self.config.mtu, self.cfg.mtu))
+        most = room_within(Const(self.config.mtu))
+        m.d.sync += gatherer.room.eq(Mux(self.cfg.mtu > self.config.mtu, most, room_within(self.cfg.mtu)))
         m.d.comb += [
             emitter.cfg.eq(self.cfg),
             packer.placing.eq(gatherer.placing),

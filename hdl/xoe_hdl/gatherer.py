@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,26 +12,30 @@ from xoe.wire import CRC_SIZE, GRID, FrameHeader, OperationHeader
 
 from .crc import CRC_WIDTHS, WORD
 from .layouts import OPERATION, ROUTE, operation_beat
-from .operation_input import OperationInput, waiting_beat
+from .operation_input import WORDS_BITS, OperationInput, waiting_beat
 from .packer import HEADER_WORDS, lead_words, placement
 from .wire import to_bus
 
 OVERHEAD = FrameHeader.SIZE + CRC_SIZE  # bytes of an MTU that are not operations
-WORDS_BITS = 11  # of the number of words of operations in a frame
 REQUESTS, RESPONSES = 0, 1
 
 GATHERED = data.StructLayout({"route": ROUTE, "words": WORDS_BITS})
 """A closed frame: where it goes and how many words of operations it has."""
 
 
+def room_within(mtu: ValueLike) -> Value:
+    """Words of data that an operation alone in its frame may have."""
+    return ((Value.cast(mtu) - OVERHEAD) >> exact_log2(GRID)) - HEADER_WORDS
+
+
 class Gatherer(wiring.Component):
     """Takes operations from two inputs and says where each of their beats goes.
 
-    A frame has operations of one input and one route, no more than ``mtu`` allows (one that is larger than that on its
-    own gets a frame of its own). It is closed, always between two operations, when the next one of its input does not
-    match or fit, or when no further one is there and ``hungry`` says that the wire is about to fall idle. After each
-    frame the other input comes first; at the start it is the responses' turn. So an input waits for the other for no
-    longer than it takes to fill one frame.
+    A frame has operations of one input and one route, no more than go with one that has ``room`` words of data (one
+    that has more gets a frame of its own). It is closed, always between two operations, when the next one of its input
+    does not match or fit, or when no further one is there and ``hungry`` says that the wire is about to fall idle.
+    After each frame the other input comes first; at the start it is the responses' turn. So an input waits for the
+    other for no longer than it takes to fill one frame.
 
     Operations pass as fast as the wire takes them: a row of ``width`` bits leaves in each clock, and a beat is held
     back only while the rows before it are still coming out. Turning from one input to the other takes a clock, in
@@ -56,12 +60,12 @@ class Gatherer(wiring.Component):
         self.width = width
         self._words = width // WORD
         self._is_open, self._inside = Signal(name="is_open"), Signal(name="inside")  # a frame, an operation
-        self._source, self._route = Signal(name="source", init=REQUESTS), Signal(ROUTE, name="route")
+        self._source = Signal(name="source", init=REQUESTS)
         super().__init__(
             {
                 "requests": In(stream.Signature(operation_beat(width))),
                 "responses": In(stream.Signature(operation_beat(width))),
-                "mtu": In(14),
+                "room": In(WORDS_BITS),
                 "hungry": In(1),
                 "has_room": In(1),
                 "may_open": In(1),
@@ -83,30 +87,26 @@ class Gatherer(wiring.Component):
         m.submodules.responses = responses = OperationInput(self.width)
         wiring.connect(m, wiring.flipped(self.requests), requests.i)
         wiring.connect(m, wiring.flipped(self.responses), responses.i)
-        inputs = (requests.o, responses.o)
-        choice, chosen, other = self._choose(m, inputs)
+        inputs = (requests, responses)
+        choice, chosen, other = self._choose(m, (requests.o, responses.o))
 
-        # Late is only whether the beat goes on with the open frame, so all else is made ready for both answers.
-        room, pending = Signal(signed(WORDS_BITS + 1)), Signal(range(4))
-        joins = [each.payload.hints.same_route & (each.payload.hints.words <= room) for each in inputs]
-        goes_on, may_go_on, may_begin, takes = Signal(), Signal(), Signal(), Signal()
+        pending, is_over, takes, may_begin = Signal(range(4)), Signal(), Signal(), Signal()
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
-            goes_on.eq(self._inside | self._is_open & Mux(self._source == REQUESTS, *joins)),
-            may_go_on.eq(chosen.valid & self.has_room & (pending <= 1)),
-            may_begin.eq(chosen.valid & self.has_room & is_first_free & self.may_open & ~(self._is_open & other)),
-            takes.eq(Mux(goes_on, may_go_on, may_begin)),
-            self.close.eq(self._is_open & Mux(chosen.valid, ~goes_on, self.hungry & ~self._inside)),
+            is_over.eq(self._is_open & ~self._inside & ~chosen.valid & self.hungry),
+            self.close.eq(is_over | self._is_open & chosen.valid & ~chosen.hints.goes_on),
+            may_begin.eq(is_first_free & self.may_open & ~(self._is_open & other)),
+            takes.eq(chosen.valid & self.has_room & Mux(chosen.hints.goes_on, pending <= 1, may_begin)),
         ]
         for index, each in enumerate(inputs):
-            m.d.comb += each.ready.eq(takes & (choice == index))
+            m.d.comb += [each.room.eq(self.room), each.is_over.eq(is_over & (self._source == index))]
+            m.d.comb += each.o.ready.eq(takes & (choice == index))
         with m.If(takes):
             m.d.sync += [self._is_open.eq(1), self._inside.eq(~chosen.hints.last), self._source.eq(choice)]
-            m.d.sync += self._route.eq(chosen.body.route)
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        self._measure(m, chosen, goes_on, takes, room)
-        end = self._place(m, chosen, goes_on, takes)
+        self._describe(m, chosen, takes)
+        end = self._place(m, chosen, takes)
         self._pace(m, end >> exact_log2(self._words), takes, pending)
         m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & chosen.hints.last)]
         return m
@@ -124,17 +124,14 @@ class Gatherer(wiring.Component):
                 m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
         return choice, chosen, other
 
-    def _measure(self, m: Module, chosen: data.View, goes_on: Value, takes: Value, room: Signal) -> None:
-        """Keep count of the words in the open frame, and of those of data that one more operation may have."""
-        words, limit, size = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(range(258))
-        m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
-        m.d.comb += size.eq(chosen.hints.words + HEADER_WORDS)
+    def _describe(self, m: Module, chosen: data.View, takes: Value) -> None:
+        """Keep what is known about the open frame until it is closed."""
+        open_frame = Signal(GATHERED)
         with m.If(takes & ~self._inside):
-            m.d.sync += room.eq(Mux(goes_on, room - size, limit - HEADER_WORDS - size))
-            m.d.sync += words.eq(Mux(goes_on, words + size, size))
-        m.d.sync += [self.frame.route.eq(self._route), self.frame.words.eq(words)]
+            m.d.sync += [open_frame.route.eq(chosen.body.route), open_frame.words.eq(chosen.hints.words)]
+        m.d.sync += self.frame.eq(open_frame)
 
-    def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:
+    def _place(self, m: Module, chosen: data.View, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""
         words, body = self._words, chosen.body
         header_words = Mux(self._inside, 0, HEADER_WORDS)
@@ -143,7 +140,7 @@ class Gatherer(wiring.Component):
             middle, end = Signal.like(self.place.middle), Signal.like(self.place.end)
             m.d.comb += [middle.eq(begin + header_words), end.eq(begin + header_words + chosen.hints.count)]
             places.append((begin, middle, end))
-        start, middle, end = (Mux(goes_on, joined, fresh) for joined, fresh in zip(*places, strict=True))
+        start, middle, end = (Mux(chosen.hints.goes_on, joined, fresh) for joined, fresh in zip(*places, strict=True))
         header = to_bus(OperationHeader, {name: body.operation[name] for name in OPERATION.members})
         m.d.sync += [
             self.placing.eq(takes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -10,19 +10,20 @@ from amaranth.utils import exact_log2
 from xoe.config import check_choice
 
 from .crc import CRC_WIDTHS, WORD
-from .layouts import OPERATION, ROUTE, operation_beat
+from .layouts import ROUTE, operation_beat
+from .packer import HEADER_WORDS
 
 DEPTH = 4  # beats
+WORDS_BITS = 11  # of the number of words of operations in a frame
 
 
 def hints(width: int) -> data.StructLayout:
     """What decides about a beat.
 
-    Whether it is the last of its operation, its ``words`` of data and those in this beat (``count``), and whether it
-    has the route of the beat before.
+    Whether it is the last of its operation, how many words of data it has (``count``), whether it ``goes_on`` with the
+    frame of the beat before, and, used with the first of its operation, the ``words`` of its frame up to its end.
     """
-    words = OPERATION["words"].shape
-    return data.StructLayout({"last": 1, "words": words, "count": range(width // WORD + 1), "same_route": 1})
+    return data.StructLayout({"last": 1, "count": range(width // WORD + 1), "goes_on": 1, "words": WORDS_BITS})
 
 
 def waiting_beat(width: int) -> data.StructLayout:
@@ -33,7 +34,10 @@ def waiting_beat(width: int) -> data.StructLayout:
 class OperationInput(wiring.Component):
     """A short queue of beats of operations: one clock from in to out.
 
-    Handshakes and hints come from registers alone; the bodies are in a memory.
+    Handshakes and hints come from registers alone; the bodies are in a memory. The hints are found on the way in, as
+    it depends on an input's operations alone which of them share a frame: those that follow each other with one route,
+    if none has more than ``room`` words of data, less the words of those before it. Only when a frame was closed
+    because nothing followed (``is_over``, while ``o`` is not valid) the next operation begins one for that reason.
 
     Args:
         width: bits of data in a beat.
@@ -46,7 +50,12 @@ class OperationInput(wiring.Component):
         check_choice("width", width, CRC_WIDTHS)
         self.width = width
         super().__init__(
-            {"i": In(stream.Signature(operation_beat(width))), "o": Out(stream.Signature(waiting_beat(width)))}
+            {
+                "i": In(stream.Signature(operation_beat(width))),
+                "o": Out(stream.Signature(waiting_beat(width))),
+                "room": In(WORDS_BITS),
+                "is_over": In(1),
+            }
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -86,15 +95,31 @@ class OperationInput(wiring.Component):
 
     def _hints(self, m: Module, enters: Value) -> data.View:
         """The hints of the beat at the input."""
-        beat, found, route = self.i.payload, Signal(hints(self.width)), Signal(ROUTE)
+        beat, found = self.i.payload, Signal(hints(self.width))
         words, per_beat = beat.data.operation.words, self.width // WORD
         rest = (words - 1)[: exact_log2(per_beat)] + 1  # words of the last beat, if the operation has any
         m.d.comb += [
             found.last.eq(beat.last),
-            found.words.eq(words),
             found.count.eq(Mux(beat.last, Mux(words == 0, 0, rest), per_beat)),
-            found.same_route.eq(beat.data.route == route),
+        ]
+        self._assign(m, enters, found)
+        return found
+
+    def _assign(self, m: Module, enters: Value, found: data.View) -> None:
+        """Find whether the beat at the input goes on with a frame, and keep count of what that has."""
+        beat, route = self.i.payload, Signal(ROUTE)
+        inside, begins = Signal(), Signal(init=1)
+        room, words = Signal(signed(WORDS_BITS + 1)), Signal(WORDS_BITS)
+        joins, size = Signal(), beat.data.operation.words + HEADER_WORDS
+        fits = beat.data.operation.words <= room
+        m.d.comb += [
+            joins.eq((beat.data.route == route) & fits & ~begins & ~self.is_over),
+            found.goes_on.eq(inside | joins),
+            found.words.eq(Mux(joins, words + size, size)),
         ]
         with m.If(enters):
-            m.d.sync += route.eq(beat.data.route)
-        return found
+            m.d.sync += [begins.eq(0), inside.eq(~beat.last), route.eq(beat.data.route)]
+            with m.If(~inside):
+                m.d.sync += [room.eq(Mux(joins, room - size, self.room - size)), words.eq(found.words)]
+        with m.Elif(self.is_over):
+            m.d.sync += begins.eq(1)
