@@ -125,11 +125,16 @@ class Gatherer(wiring.Component):
         return choice, chosen, other
 
     def _describe(self, m: Module, chosen: data.View, takes: Value) -> None:
-        """Keep what is known about the open frame until it is closed."""
-        open_frame = Signal(GATHERED)
-        with m.If(takes & ~self._inside):
-            m.d.sync += [open_frame.route.eq(chosen.body.route), open_frame.words.eq(chosen.hints.words)]
-        m.d.sync += self.frame.eq(open_frame)
+        """Add each operation to its frame's description, in the clock in which that may be closed at the earliest."""
+        route, size, goes_on, is_new = Signal(ROUTE), Signal(range(258)), Signal(), Signal()
+        m.d.sync += [
+            route.eq(chosen.body.route),
+            size.eq(chosen.body.operation.words + HEADER_WORDS),
+            goes_on.eq(chosen.hints.goes_on),
+            is_new.eq(takes & ~self._inside),
+        ]
+        with m.If(is_new):
+            m.d.sync += [self.frame.route.eq(route), self.frame.words.eq(Mux(goes_on, self.frame.words, 0) + size)]
 
     def _place(self, m: Module, chosen: data.View, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""

@@ -20,10 +20,10 @@ WORDS_BITS = 11  # of the number of words of operations in a frame
 def hints(width: int) -> data.StructLayout:
     """What decides about a beat.
 
-    Whether it is the last of its operation, how many words of data it has (``count``), whether it ``goes_on`` with the
-    frame of the beat before, and, used with the first of its operation, the ``words`` of its frame up to its end.
+    Whether it is the last of its operation, how many words of data it has (``count``), and whether it ``goes_on`` with
+    the frame of the beat before.
     """
-    return data.StructLayout({"last": 1, "count": range(width // WORD + 1), "goes_on": 1, "words": WORDS_BITS})
+    return data.StructLayout({"last": 1, "count": range(width // WORD + 1), "goes_on": 1})
 
 
 def waiting_beat(width: int) -> data.StructLayout:
@@ -101,25 +101,25 @@ class OperationInput(wiring.Component):
         m.d.comb += [
             found.last.eq(beat.last),
             found.count.eq(Mux(beat.last, Mux(words == 0, 0, rest), per_beat)),
+            found.goes_on.eq(self._goes_on(m, enters)),
         ]
-        self._assign(m, enters, found)
         return found
 
-    def _assign(self, m: Module, enters: Value, found: data.View) -> None:
-        """Find whether the beat at the input goes on with a frame, and keep count of what that has."""
-        beat, route = self.i.payload, Signal(ROUTE)
-        inside, begins = Signal(), Signal(init=1)
-        room, words = Signal(signed(WORDS_BITS + 1)), Signal(WORDS_BITS)
-        joins, size = Signal(), beat.data.operation.words + HEADER_WORDS
-        fits = beat.data.operation.words <= room
-        m.d.comb += [
-            joins.eq((beat.data.route == route) & fits & ~begins & ~self.is_over),
-            found.goes_on.eq(inside | joins),
-            found.words.eq(Mux(joins, words + size, size)),
-        ]
+    def _goes_on(self, m: Module, enters: Value) -> Value:
+        """Whether the beat at the input goes on with the frame of the beat before."""
+        beat, route, inside, begins = self.i.payload, Signal(ROUTE), Signal(), Signal(init=1)
+        words, joins = beat.data.operation.words, Signal()
+
+        # Whether an operation joins a frame is known late, so what is left behind it is found for both answers.
+        joined, left_joined, left_alone = Signal(), Signal(signed(WORDS_BITS + 1)), Signal(signed(WORDS_BITS + 1))
+        fits = Mux(joined, words <= left_joined, words <= left_alone)
+        m.d.comb += joins.eq((beat.data.route == route) & fits & ~begins & ~self.is_over)
         with m.If(enters):
             m.d.sync += [begins.eq(0), inside.eq(~beat.last), route.eq(beat.data.route)]
             with m.If(~inside):
-                m.d.sync += [room.eq(Mux(joins, room - size, self.room - size)), words.eq(found.words)]
+                size = words + HEADER_WORDS
+                m.d.sync += [joined.eq(joins), left_alone.eq(self.room - size)]
+                m.d.sync += left_joined.eq(Mux(joined, left_joined, left_alone) - size)
         with m.Elif(self.is_over):
             m.d.sync += begins.eq(1)
+        return inside | joins
