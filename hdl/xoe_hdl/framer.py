@@ -12,7 +12,7 @@ from xoe.wire import TrafficClass
 
 from .crc import WORD, PayloadCrc
 from .delay import delayed
-from .emitter import FRAMES, OUTGOING, Emitter
+from .emitter import FRAMES, Emitter
 from .gatherer import OVERHEAD, Gatherer, room_within
 from .layouts import CFG, axis, counters, operation_beat
 from .packer import Packer, lead_words
@@ -87,7 +87,7 @@ class Framer(wiring.Component):
             emitter.crc.eq(crc.crc),
         ]
         self._store(m, gatherer, packer, emitter)
-        sequence = self._number(m, gatherer, emitter, crc.latency)
+        sequence = self._number(m, gatherer, emitter)
         self._follow(m, gatherer, emitter, sequence)
         self._count(m, gatherer, emitter)
         return m
@@ -99,27 +99,24 @@ class Framer(wiring.Component):
         m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[])
         write, read = store.write_port(), store.read_port()
         for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
-            m.d.sync += port.addr.eq(port.addr + moves)
+            with m.If(moves):
+                m.d.sync += port.addr.eq(port.addr + 1)
         m.d.comb += [write.en.eq(packer.row_valid), write.data.eq(packer.row.data)]
         m.d.comb += [read.en.eq(1), emitter.row.eq(read.data)]
         free = Signal(range(depth + 1), init=depth)
         is_fetched = delayed(m, "is_fetched", emitter.fetch, 1)
         m.d.sync += [free.eq(free + is_fetched - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
 
-    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, crc_latency: int) -> SequenceNumbers:
-        """Give each closed frame its sequence number, and announce it so late that its CRC will be in time."""
+    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> SequenceNumbers:
+        """Give each closed frame its sequence number."""
         flows = 2 * self.config.queue_pairs
         m.submodules.sequence = sequence = SequenceNumbers(flows, self.first_sequence)
         route = gatherer.frame.route
         is_response = route.traffic_class == TrafficClass.RESPONSE
         qp_bits = (self.config.queue_pairs - 1).bit_length()
         m.d.comb += [sequence.take.eq(gatherer.closed), sequence.flow.eq(Cat(is_response, route.local_qp[:qp_bits]))]
-        outgoing = Signal(OUTGOING)
-        m.d.comb += outgoing.gathered.eq(delayed(m, "gathered", gatherer.frame, 1))
-        m.d.comb += outgoing.seq.eq(sequence.number)
-        wait = max(0, crc_latency - 3)
-        m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
-        m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
+        m.d.comb += [emitter.give.eq(gatherer.closed), emitter.gathered.eq(gatherer.frame)]
+        m.d.comb += emitter.seq.eq(sequence.number)
         return sequence
 
     def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:

@@ -90,13 +90,14 @@ class Gatherer(wiring.Component):
         inputs = (requests, responses)
         choice, chosen, other = self._choose(m, (requests.o, responses.o))
 
-        pending, is_over, takes, may_begin = Signal(range(4)), Signal(), Signal(), Signal()
+        pending, goes_on, is_over, takes, may_begin = Signal(range(4)), Signal(), Signal(), Signal(), Signal()
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
+            goes_on.eq(chosen.hints.same_route & chosen.hints.fits),
             is_over.eq(self._is_open & ~self._inside & ~chosen.valid & self.hungry),
-            self.close.eq(is_over | self._is_open & chosen.valid & ~chosen.hints.goes_on),
+            self.close.eq(is_over | self._is_open & chosen.valid & ~goes_on),
             may_begin.eq(is_first_free & self.may_open & ~(self._is_open & other)),
-            takes.eq(chosen.valid & self.has_room & Mux(chosen.hints.goes_on, pending <= 1, may_begin)),
+            takes.eq(chosen.valid & self.has_room & Mux(goes_on, pending <= 1, may_begin)),
         ]
         for index, each in enumerate(inputs):
             m.d.comb += [each.room.eq(self.room), each.is_over.eq(is_over & (self._source == index))]
@@ -105,8 +106,8 @@ class Gatherer(wiring.Component):
             m.d.sync += [self._is_open.eq(1), self._inside.eq(~chosen.hints.last), self._source.eq(choice)]
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        self._describe(m, chosen, takes)
-        end = self._place(m, chosen, takes)
+        self._describe(m, chosen, goes_on, takes)
+        end = self._place(m, chosen, goes_on, takes)
         self._pace(m, end >> exact_log2(self._words), takes, pending)
         m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & chosen.hints.last)]
         return m
@@ -124,19 +125,19 @@ class Gatherer(wiring.Component):
                 m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
         return choice, chosen, other
 
-    def _describe(self, m: Module, chosen: data.View, takes: Value) -> None:
+    def _describe(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> None:
         """Add each operation to its frame's description, in the clock in which that may be closed at the earliest."""
-        route, size, goes_on, is_new = Signal(ROUTE), Signal(range(258)), Signal(), Signal()
+        route, size, joins, is_new = Signal(ROUTE), Signal(range(258)), Signal(), Signal()
         m.d.sync += [
             route.eq(chosen.body.route),
             size.eq(chosen.body.operation.words + HEADER_WORDS),
-            goes_on.eq(chosen.hints.goes_on),
+            joins.eq(goes_on),
             is_new.eq(takes & ~self._inside),
         ]
         with m.If(is_new):
-            m.d.sync += [self.frame.route.eq(route), self.frame.words.eq(Mux(goes_on, self.frame.words, 0) + size)]
+            m.d.sync += [self.frame.route.eq(route), self.frame.words.eq(Mux(joins, self.frame.words, 0) + size)]
 
-    def _place(self, m: Module, chosen: data.View, takes: Value) -> Value:
+    def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""
         words, body = self._words, chosen.body
         header_words = Mux(self._inside, 0, HEADER_WORDS)
@@ -145,7 +146,7 @@ class Gatherer(wiring.Component):
             middle, end = Signal.like(self.place.middle), Signal.like(self.place.end)
             m.d.comb += [middle.eq(begin + header_words), end.eq(begin + header_words + chosen.hints.count)]
             places.append((begin, middle, end))
-        start, middle, end = (Mux(chosen.hints.goes_on, joined, fresh) for joined, fresh in zip(*places, strict=True))
+        start, middle, end = (Mux(goes_on, joined, fresh) for joined, fresh in zip(*places, strict=True))
         header = to_bus(OperationHeader, {name: body.operation[name] for name in OPERATION.members})
         m.d.sync += [
             self.placing.eq(takes),

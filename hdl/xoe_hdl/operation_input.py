@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -20,10 +20,10 @@ WORDS_BITS = 11  # of the number of words of operations in a frame
 def hints(width: int) -> data.StructLayout:
     """What decides about a beat.
 
-    Whether it is the last of its operation, how many words of data it has (``count``), and whether it ``goes_on`` with
-    the frame of the beat before.
+    Whether it is the last of its operation, how many words of data it has (``count``), and whether it has the route of
+    the beat before and fits in its frame, if that is still open: with both it goes on with that frame.
     """
-    return data.StructLayout({"last": 1, "count": range(width // WORD + 1), "goes_on": 1})
+    return data.StructLayout({"last": 1, "count": range(width // WORD + 1), "same_route": 1, "fits": 1})
 
 
 def waiting_beat(width: int) -> data.StructLayout:
@@ -95,31 +95,34 @@ class OperationInput(wiring.Component):
 
     def _hints(self, m: Module, enters: Value) -> data.View:
         """The hints of the beat at the input."""
-        beat, found = self.i.payload, Signal(hints(self.width))
+        beat, route, found = self.i.payload, Signal(ROUTE), Signal(hints(self.width))
         words, per_beat = beat.data.operation.words, self.width // WORD
         rest = (words - 1)[: exact_log2(per_beat)] + 1  # words of the last beat, if the operation has any
         m.d.comb += [
             found.last.eq(beat.last),
             found.count.eq(Mux(beat.last, Mux(words == 0, 0, rest), per_beat)),
-            found.goes_on.eq(self._goes_on(m, enters)),
+            found.same_route.eq(beat.data.route == route),
+            found.fits.eq(self._fits(m, enters, found.same_route)),
         ]
+        with m.If(enters):
+            m.d.sync += route.eq(beat.data.route)
         return found
 
-    def _goes_on(self, m: Module, enters: Value) -> Value:
-        """Whether the beat at the input goes on with the frame of the beat before."""
-        beat, route, inside, begins = self.i.payload, Signal(ROUTE), Signal(), Signal(init=1)
-        words, joins = beat.data.operation.words, Signal()
+    def _fits(self, m: Module, enters: Value, same_route: Value) -> Value:
+        """Whether the beat at the input fits in the frame of the beat before, and that is still open."""
+        beat, inside, begins = self.i.payload, Signal(), Signal(init=1)
+        words, fits = beat.data.operation.words, Signal()
 
         # Whether an operation joins a frame is known late, so what is left behind it is found for both answers.
-        joined, left_joined, left_alone = Signal(), Signal(signed(WORDS_BITS + 1)), Signal(signed(WORDS_BITS + 1))
-        fits = Mux(joined, words <= left_joined, words <= left_alone)
-        m.d.comb += joins.eq((beat.data.route == route) & fits & ~begins & ~self.is_over)
+        joined, left_joined, left_alone = Signal(2), Signal(signed(WORDS_BITS + 1)), Signal(signed(WORDS_BITS + 1))
+        has_joined = joined.all()
+        m.d.comb += fits.eq(Mux(has_joined, words <= left_joined, words <= left_alone) & ~begins & ~self.is_over)
         with m.If(enters):
-            m.d.sync += [begins.eq(0), inside.eq(~beat.last), route.eq(beat.data.route)]
+            m.d.sync += [begins.eq(0), inside.eq(~beat.last)]
             with m.If(~inside):
                 size = words + HEADER_WORDS
-                m.d.sync += [joined.eq(joins), left_alone.eq(self.room - size)]
-                m.d.sync += left_joined.eq(Mux(joined, left_joined, left_alone) - size)
+                m.d.sync += [joined.eq(Cat(same_route, fits)), left_alone.eq(self.room - size)]
+                m.d.sync += left_joined.eq(Mux(has_joined, left_joined, left_alone) - size)
         with m.Elif(self.is_over):
             m.d.sync += begins.eq(1)
-        return inside | joins
+        return inside | fits
