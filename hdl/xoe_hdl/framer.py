@@ -20,6 +20,8 @@ from .sequence import SEQUENCE_BITS, SequenceNumbers
 
 COUNTERS = ("frames", "operations", "bytes")
 
+NO_COLLISION = {"no_rw_check": 1}  # no row is fetched in the clock in which it is written
+
 
 def frame_rows(width: int, mtu: int) -> int:
     """Rows of ``width`` bits that the operations and the CRC of the largest frame take."""
@@ -96,7 +98,7 @@ class Framer(wiring.Component):
         """The rows on their way from packer to emitter, and whether more may be made."""
         width = self.config.data_width
         depth = 1 << ceil_log2(max(2 * frame_rows(width, self.config.mtu), 4 * Gatherer.ROOM))
-        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[])
+        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[], attrs=NO_COLLISION)
         write, read = store.write_port(), store.read_port()
         for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
             with m.If(moves):

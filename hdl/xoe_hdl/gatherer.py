@@ -94,6 +94,7 @@ class Gatherer(wiring.Component):
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
             goes_on.eq(chosen.hints.same_route & chosen.hints.fits),
+            # When a frame that nothing follows is closed: this is the only place that says so.
             is_over.eq(self._is_open & ~self._inside & ~chosen.valid & self.hungry),
             self.close.eq(is_over | self._is_open & chosen.valid & ~goes_on),
             may_begin.eq(is_first_free & self.may_open & ~(self._is_open & other)),

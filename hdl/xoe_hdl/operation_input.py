@@ -34,10 +34,11 @@ def waiting_beat(width: int) -> data.StructLayout:
 class OperationInput(wiring.Component):
     """A short queue of beats of operations: one clock from in to out.
 
-    Handshakes and hints come from registers alone; the bodies are in a memory. The hints are found on the way in, as
-    it depends on an input's operations alone which of them share a frame: those that follow each other with one route,
-    if none has more than ``room`` words of data, less the words of those before it. Only when a frame was closed
-    because nothing followed (``is_over``, while ``o`` is not valid) the next operation begins one for that reason.
+    Handshakes and hints come from registers alone; the bodies are in a memory. Which operations share a frame depends
+    on those of one input alone, so it is found on their way in, where it is on no loop: those that follow each other
+    with one route, as long as the next has no more words of data than ``room`` less the words of those before it. The
+    exception is a frame that is closed because nothing follows: ``is_over``, high only while ``o`` is not valid, says
+    that whatever comes next begins one.
 
     Args:
         width: bits of data in a beat.
