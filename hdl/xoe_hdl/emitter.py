@@ -12,8 +12,9 @@ from xoe.config import check_choice
 from xoe.wire import FRAME_MIN, VERSION, VLAN_TPIDS, FrameHeader, Kind
 
 from .crc import CRC_WIDTHS, LEAD_WORDS, WORD, HeaderCrc
-from .gatherer import GATHERED, WORDS_BITS
+from .gatherer import GATHERED
 from .layouts import CFG, axis
+from .operation_input import WORDS_BITS
 from .output_queue import OutputQueue
 from .packer import lead_words
 from .sequence import SEQUENCE_BITS
@@ -24,22 +25,21 @@ PIECE = 4  # bytes: frames end on this grid
 PIECE_BITS = WORDS_BITS + 1
 BACKLOG_BITS = 13  # more than two of the largest frames, or FRAMES of the shortest
 HEADER_BITS = LEAD_WORDS * WORD  # canonical alignment up to the operations
+HEADER_PIECES, WORD_PIECES = HEADER_BITS // 8 // PIECE, WORD // 8 // PIECE
 CUT_UNTAGGED, CUT_TAGGED = 4, 8  # bytes of a frame in front of canonical alignment
 TAIL = CUT_TAGGED * 8
 
-OUTGOING = data.StructLayout({"gathered": GATHERED, "seq": SEQUENCE_BITS})
-"""A closed frame that has its sequence number."""
-
 _WAITING = data.StructLayout(
     {
-        "outgoing": OUTGOING,
+        "gathered": GATHERED,
+        "seq": SEQUENCE_BITS,
         "last_piece": PIECE_BITS,
         "crc_piece": PIECE_BITS,
         "ends_at_once": 1,
         "has_crc_at_once": 1,
     }
 )
-"""The same with the places, in pieces, of the end of the frame and, in canonical alignment, of its CRC.
+"""A closed frame with the places, in pieces, of its end and, in canonical alignment, of its CRC.
 
 Also, whether they are in the first beat.
 """
@@ -51,16 +51,16 @@ _STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has
 class Emitter(wiring.Component):
     """Sends frames on ``m_axis``: a beat every clock, within a frame and from one frame to the next.
 
-    A frame is announced by ``give`` with ``outgoing``, and waits here for its turn. Its first row must enter the store
-    no later than in that clock, each further one a clock later. Rows are fetched in order: ``row`` belongs to the clock
-    after ``fetch``. ``crc_done`` brings the operations' part of each frame's CRC in turn, that of a frame of one beat
-    no later than three clocks after ``give``. All header fields are gathered in ``_headers``, in the clock after the
-    frame was chosen to be sent.
+    A frame is announced by ``give`` with ``gathered``; its sequence number ``seq`` follows one clock later. Its first
+    row must enter the store no later than in that next clock, each further one a clock later. It waits here for its
+    turn. Rows are fetched in order: ``row`` belongs to the clock after ``fetch``. ``crc_done`` brings the operations'
+    part of each frame's CRC in turn, that of a frame of one beat no later than four clocks after ``give``. All header
+    fields are gathered in ``_headers``, in the clock after the frame was chosen to be sent.
 
     The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
-    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there four clocks after ``give``.
+    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there five clocks after ``give``.
     ``sent`` says that the last beat of a frame is chosen, ``sent_bytes`` two clocks later how long it is. ``backlog``
-    is the number of beats of all frames announced that are not chosen; a frame counts from two clocks after ``give``.
+    is the number of beats of all frames announced that are not chosen; a frame counts from three clocks after ``give``.
 
     Args:
         width: bits of a beat.
@@ -72,12 +72,13 @@ class Emitter(wiring.Component):
     def __init__(self, width: int) -> None:
         check_choice("width", width, CRC_WIDTHS)
         self.width = width
-        self._words = width // WORD
+        self._words, self._per_slot = width // WORD, exact_log2(width // 8 // PIECE)
         super().__init__(
             {
                 "cfg": In(CFG),
                 "give": In(1),
-                "outgoing": In(OUTGOING),
+                "gathered": In(GATHERED),
+                "seq": In(SEQUENCE_BITS),
                 "fetch": Out(1),
                 "row": In(width),
                 "crc_done": In(1),
@@ -126,28 +127,16 @@ class Emitter(wiring.Component):
 
     def _choose(self, m: Module, queue: OutputQueue) -> tuple[data.View, data.View]:
         """The beat that was chosen a clock ago, and its frame."""
-        m.submodules.frames = frames = SyncFIFO(width=Shape.cast(_WAITING).width, depth=FRAMES)
-        given, head, frame = Signal(_WAITING), data.View(_WAITING, frames.r_data), Signal(_WAITING, name="frame")
-        crc_piece = HEADER_BITS // 8 // PIECE + self.outgoing.gathered.words * (WORD // 8 // PIECE)
-        last_piece, least = crc_piece + CUT_UNTAGGED // PIECE + self.cfg.tagged, FRAME_MIN // PIECE - 1
-        m.d.comb += [
-            given.outgoing.eq(self.outgoing),
-            given.crc_piece.eq(crc_piece),
-            given.last_piece.eq(Mux(last_piece < least, least, last_piece)),
-            frames.w_data.eq(given),
-            frames.w_en.eq(self.give),
-        ]
-
-        slot, busy, is_behind, chosen = Signal(PIECE_BITS), Signal(), Signal(), Signal(_STEP)
-        per_slot, words = exact_log2(self.width // 8 // PIECE), self._words
+        frames, head, new_beats = self._wait(m)
+        frame = Signal(_WAITING, name="frame")
+        per_slot, words = self._per_slot, self._words
         head_slots = 0 if lead_words(words) else LEAD_WORDS // words
+        slot, busy, has_row, chosen = Signal(PIECE_BITS), Signal(), Signal(init=head_slots == 0), Signal(_STEP)
         m.d.comb += [
-            given.ends_at_once.eq(given.last_piece >> per_slot == 0),
-            given.has_crc_at_once.eq(given.crc_piece >> per_slot == 0),
             chosen.valid.eq(queue.room & (busy | frames.r_rdy)),
             chosen.first.eq(~busy),
             chosen.last.eq(Mux(busy, slot == frame.last_piece >> per_slot, head.ends_at_once)),
-            chosen.has_row.eq((slot >= head_slots) & ~is_behind),
+            chosen.has_row.eq(has_row),
             chosen.has_crc.eq(Mux(busy, slot == frame.crc_piece >> per_slot, head.has_crc_at_once)),
             chosen.slot.eq(slot),
             chosen.is_head.eq(slot < max(1, head_slots)),
@@ -160,24 +149,46 @@ class Emitter(wiring.Component):
             m.d.sync += [
                 busy.eq(~chosen.last),
                 slot.eq(Mux(chosen.last, 0, slot + 1)),
-                is_behind.eq(~chosen.last & (is_behind | chosen.has_crc)),
+                has_row.eq(Mux(chosen.last, head_slots == 0, (slot + 1 == head_slots) | has_row & ~chosen.has_crc)),
             ]
             with m.If(~busy):
                 m.d.sync += frame.eq(head)
-        new_beats = Signal(PIECE_BITS)
-        m.d.sync += [
-            new_beats.eq(Mux(self.give, (given.last_piece >> per_slot) + 1, 0)),
-            self.backlog.eq(self.backlog + new_beats - chosen.valid),
-        ]
+        m.d.sync += self.backlog.eq(self.backlog + new_beats - chosen.valid)
         m.d.sync += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
         return _later(m, chosen, "step_fetch"), frame
+
+    def _wait(self, m: Module) -> tuple[SyncFIFO, data.View, Signal]:
+        """The queue of closed frames, the one at its head, and the beats of one that was queued a clock ago."""
+        m.submodules.frames = frames = SyncFIFO(width=Shape.cast(_WAITING).width, depth=FRAMES)
+        given, is_given, new_beats = Signal(_WAITING), Signal(), Signal(PIECE_BITS)
+        m.d.sync += [
+            is_given.eq(self.give),
+            given.gathered.eq(self.gathered),
+            given.crc_piece.eq(HEADER_PIECES + self.gathered.words * WORD_PIECES),
+            given.last_piece.eq(Mux(self.cfg.tagged, self._last_piece(1), self._last_piece(0))),
+            new_beats.eq(Mux(is_given, (given.last_piece >> self._per_slot) + 1, 0)),
+        ]
+        m.d.comb += [
+            given.seq.eq(self.seq),
+            given.ends_at_once.eq(given.last_piece >> self._per_slot == 0),
+            given.has_crc_at_once.eq(given.crc_piece >> self._per_slot == 0),
+            frames.w_data.eq(given),
+            frames.w_en.eq(is_given),
+        ]
+        return frames, data.View(_WAITING, frames.r_data), new_beats
+
+    def _last_piece(self, tag: int) -> Value:
+        """The place of the end of a frame that has ``tag`` pieces of a tag, padding included."""
+        before, pieces = HEADER_PIECES + CUT_UNTAGGED // PIECE + tag, self.gathered.words * WORD_PIECES
+        least = FRAME_MIN // PIECE - 1
+        return Mux(pieces < least - before, least, before + pieces)
 
     def _headers(self, m: Module, frame: data.View, step: data.View) -> tuple[Value, Value, Value]:
         """What stands in front of the operations: the part before canonical alignment, the beat's share of the rest.
 
         The third is the frame header's part of the CRC, one clock later.
         """
-        cfg, route = self.cfg, frame.outgoing.gathered.route
+        cfg, route = self.cfg, frame.gathered.route
         fields = {
             "version": Const(VERSION, 4),
             "kind": Const(Kind.DATA, 4),
@@ -188,8 +199,8 @@ class Emitter(wiring.Component):
             "dst_qp": route.remote_qp,
             "src_qp": route.local_qp,
             "epoch": cfg.epoch,
-            "seq": frame.outgoing.seq,
-            "length": Cat(Const(0, 3), frame.outgoing.gathered.words),
+            "seq": frame.seq,
+            "length": Cat(Const(0, 3), frame.gathered.words),
         }
         header = to_bus(FrameHeader, fields)
         m.submodules.header_crc = header_crc = HeaderCrc()

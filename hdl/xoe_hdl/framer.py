@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -12,13 +12,15 @@ from xoe.wire import DATA_MAX, TrafficClass
 
 from .crc import WORD, PayloadCrc
 from .delay import delayed
-from .emitter import FRAMES, OUTGOING, Emitter
-from .gatherer import OVERHEAD, Gatherer
+from .emitter import FRAMES, Emitter
+from .gatherer import OVERHEAD, Gatherer, room_within
 from .layouts import CFG, axis, counters, operation_beat
 from .packer import HEADER_WORDS, Packer, lead_words
 from .sequence import SEQUENCE_BITS, SequenceNumbers
 
 COUNTERS = ("frames", "operations", "bytes")
+
+NO_COLLISION = {"no_rw_check": 1}  # no row is fetched in the clock in which it is written
 
 
 def frame_rows(width: int, mtu: int) -> int:
@@ -79,7 +81,8 @@ class Framer(wiring.Component):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
         wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
         m.d.sync += gatherer.gather.eq(self.cfg.gather)
-        m.d.sync += gatherer.mtu.eq(Mux(self.cfg.mtu > self.config.mtu, self.config.mtu, self.cfg.mtu))
+        most = room_within(Const(self.config.mtu))
+        m.d.sync += gatherer.room.eq(Mux(self.cfg.mtu > self.config.mtu, most, room_within(self.cfg.mtu)))
         m.d.comb += [
             emitter.cfg.eq(self.cfg),
             packer.placing.eq(gatherer.placing),
@@ -92,9 +95,8 @@ class Framer(wiring.Component):
             emitter.crc.eq(crc.crc),
         ]
         self._store(m, gatherer, packer, emitter)
-        wait = max(0, crc.latency - 3)
-        sequence = self._number(m, gatherer, emitter, wait)
-        self._follow(m, gatherer, emitter, sequence, wait)
+        sequence = self._number(m, gatherer, emitter)
+        self._follow(m, gatherer, emitter, sequence)
         self._count(m, gatherer, emitter)
         return m
 
@@ -102,35 +104,33 @@ class Framer(wiring.Component):
         """The rows on their way from packer to emitter, and whether more may be made."""
         width = self.config.data_width
         depth = 1 << ceil_log2(max(2 * frame_rows(width, self.config.mtu), 4 * Gatherer.ROOM))
-        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[])
+        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[], attrs=NO_COLLISION)
         write, read = store.write_port(), store.read_port()
         for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
-            m.d.sync += port.addr.eq(port.addr + moves)
+            with m.If(moves):
+                m.d.sync += port.addr.eq(port.addr + 1)
         m.d.comb += [write.en.eq(packer.row_valid), write.data.eq(packer.row.data)]
         m.d.comb += [read.en.eq(1), emitter.row.eq(read.data)]
         free = Signal(range(depth + 1), init=depth)
         is_fetched = delayed(m, "is_fetched", emitter.fetch, 1)
         m.d.sync += [free.eq(free + is_fetched - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
 
-    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter, wait: int) -> SequenceNumbers:
-        """Give each closed frame its sequence number, and announce it ``wait`` clocks later, with its CRC in time."""
+    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> SequenceNumbers:
+        """Give each closed frame its sequence number."""
         flows = 2 * self.config.queue_pairs
         m.submodules.sequence = sequence = SequenceNumbers(flows, self.first_sequence)
         route = gatherer.frame.route
         is_response = route.traffic_class == TrafficClass.RESPONSE
         qp_bits = (self.config.queue_pairs - 1).bit_length()
         m.d.comb += [sequence.take.eq(gatherer.closed), sequence.flow.eq(Cat(is_response, route.local_qp[:qp_bits]))]
-        outgoing = Signal(OUTGOING)
-        m.d.comb += outgoing.gathered.eq(delayed(m, "gathered", gatherer.frame, 1))
-        m.d.comb += outgoing.seq.eq(sequence.number)
-        m.d.comb += emitter.outgoing.eq(delayed(m, "outgoing", outgoing, wait))
-        m.d.comb += emitter.give.eq(delayed(m, "give", gatherer.closed, 1 + wait))
+        m.d.comb += [emitter.give.eq(gatherer.closed), emitter.gathered.eq(gatherer.frame)]
+        m.d.comb += emitter.seq.eq(sequence.number)
         return sequence
 
-    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers, wait: int) -> None:
+    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:
         """Keep count of closed frames, and of whether the wire falls idle unless one is closed after this operation."""
-        closed, recent, is_low = Signal(range(FRAMES + 1)), Signal(2 + wait), Signal()
-        m.d.comb += is_low.eq(emitter.backlog < beats_max(self.config.data_width) + 6 + wait)
+        closed, recent, is_low = Signal(range(FRAMES + 1)), Signal(2), Signal()
+        m.d.comb += is_low.eq(emitter.backlog < beats_max(self.config.data_width) + 6)
         m.d.sync += [
             closed.eq(closed + gatherer.closed - emitter.sent),
             recent.eq(Cat(gatherer.closed, recent)),  # frames that the backlog does not have yet

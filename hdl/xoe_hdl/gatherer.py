@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,28 +12,32 @@ from xoe.wire import CRC_SIZE, GRID, FrameHeader, OperationHeader
 
 from .crc import CRC_WIDTHS, WORD
 from .layouts import OPERATION, ROUTE, operation_beat
-from .operation_input import OperationInput, waiting_beat
+from .operation_input import WORDS_BITS, OperationInput, waiting_beat
 from .packer import HEADER_WORDS, lead_words, placement
 from .wire import to_bus
 
 OVERHEAD = FrameHeader.SIZE + CRC_SIZE  # bytes of an MTU that are not operations
-WORDS_BITS = 11  # of the number of words of operations in a frame
 REQUESTS, RESPONSES = 0, 1
 
 GATHERED = data.StructLayout({"route": ROUTE, "words": WORDS_BITS})
 """A closed frame: where it goes and how many words of operations it has."""
 
 
+def room_within(mtu: ValueLike) -> Value:
+    """Words of data that an operation alone in its frame may have."""
+    return ((Value.cast(mtu) - OVERHEAD) >> exact_log2(GRID)) - HEADER_WORDS
+
+
 class Gatherer(wiring.Component):
     """Takes operations from two inputs and says where each of their beats goes.
 
-    A frame has operations of one input and one route, no more than ``mtu`` allows (one that is larger than that on its
-    own gets a frame of its own). It is closed, always between two operations,
+    A frame has operations of one input and one route, no more than go with one that has ``room`` words of data (one
+    that has more gets a frame of its own). It is closed, always between two operations,
 
     * when the next one of its input does not match or fit;
     * when no further one is there and the other input has one;
     * when ``hungry`` says that the wire is about to fall idle, and no further one is there or the frame has ``gather``
-      bytes of operations.
+      bytes of operations. What follows without a gap counts on from the words of the frame closed early.
 
     After each frame the other input comes first; at the start it is the responses' turn. So an input waits for the
     other for no longer than it takes to fill one frame.
@@ -61,12 +65,12 @@ class Gatherer(wiring.Component):
         self.width = width
         self._words = width // WORD
         self._is_open, self._inside = Signal(name="is_open"), Signal(name="inside")  # a frame, an operation
-        self._source, self._route = Signal(name="source", init=REQUESTS), Signal(ROUTE, name="route")
+        self._source = Signal(name="source", init=REQUESTS)
         super().__init__(
             {
                 "requests": In(stream.Signature(operation_beat(width))),
                 "responses": In(stream.Signature(operation_beat(width))),
-                "mtu": In(14),
+                "room": In(WORDS_BITS),
                 "gather": In(14),
                 "hungry": In(1),
                 "has_room": In(1),
@@ -89,32 +93,28 @@ class Gatherer(wiring.Component):
         m.submodules.responses = responses = OperationInput(self.width)
         wiring.connect(m, wiring.flipped(self.requests), requests.i)
         wiring.connect(m, wiring.flipped(self.responses), responses.i)
-        inputs = (requests.o, responses.o)
-        choice, chosen, other = self._choose(m, inputs)
+        inputs = (requests, responses)
+        choice, chosen, other = self._choose(m, (requests.o, responses.o))
 
-        # Late is only whether the beat goes on with the open frame, so all else is made ready for both answers.
-        room, has_enough, pending = Signal(signed(WORDS_BITS + 1)), Signal(), Signal(range(4))
-        joins = [each.payload.hints.same_route & (each.payload.hints.words <= room) for each in inputs]
-        goes_on, may_go_on, may_begin, takes = Signal(), Signal(), Signal(), Signal()
-        may_leave, is_due = Signal(), Signal()
+        pending, goes_on, is_over, takes, may_begin = Signal(range(4)), Signal(), Signal(), Signal(), Signal()
+        has_enough, is_open_for_more = Signal(), Signal()
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
-            may_leave.eq(self._is_open & ~self._inside),
-            is_due.eq(self.hungry & has_enough),
-            goes_on.eq(self._inside | self._is_open & ~is_due & Mux(self._source == REQUESTS, *joins)),
-            may_go_on.eq(chosen.valid & self.has_room & (pending <= 1)),
-            may_begin.eq(chosen.valid & self.has_room & is_first_free & self.may_open & ~(self._is_open & other)),
-            takes.eq(Mux(goes_on, may_go_on, may_begin)),
-            self.close.eq(may_leave & Mux(chosen.valid, ~goes_on, self.hungry | other)),
+            is_open_for_more.eq(self._is_open & (self._inside | ~(self.hungry & has_enough))),
+            goes_on.eq(is_open_for_more & chosen.hints.same_route & chosen.hints.fits),
+            is_over.eq(self._is_open & ~self._inside & ~chosen.valid & (self.hungry | other)),
+            self.close.eq(is_over | self._is_open & chosen.valid & ~goes_on),
+            may_begin.eq(is_first_free & self.may_open & ~(self._is_open & other)),
+            takes.eq(chosen.valid & self.has_room & Mux(goes_on, pending <= 1, may_begin)),
         ]
         for index, each in enumerate(inputs):
-            m.d.comb += each.ready.eq(takes & (choice == index))
+            m.d.comb += [each.room.eq(self.room), each.is_over.eq(is_over & (self._source == index))]
+            m.d.comb += each.o.ready.eq(takes & (choice == index))
         with m.If(takes):
             m.d.sync += [self._is_open.eq(1), self._inside.eq(~chosen.hints.last), self._source.eq(choice)]
-            m.d.sync += self._route.eq(chosen.body.route)
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
-        self._measure(m, chosen, goes_on, takes, room, has_enough)
+        self._describe(m, chosen, goes_on, takes, has_enough)
         end = self._place(m, chosen, goes_on, takes)
         self._pace(m, end >> exact_log2(self._words), takes, pending)
         m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & chosen.hints.last)]
@@ -133,21 +133,22 @@ class Gatherer(wiring.Component):
                 m.d.comb += [chosen.valid.eq(own.valid), other.eq(inputs[1 - index].valid)]
         return choice, chosen, other
 
-    def _measure(
-        self, m: Module, chosen: data.View, goes_on: Value, takes: Value, room: Signal, has_enough: Signal
-    ) -> None:
-        """Keep count of the words in the open frame, and of those of data that one more operation may have.
+    def _describe(self, m: Module, chosen: data.View, goes_on: Value, takes: Value, has_enough: Signal) -> None:
+        """Add each operation to its frame's description, in the clock in which that may be closed at the earliest.
 
-        Whether it has enough follows two clocks later.
+        Whether the frame has enough to be sent follows a clock later.
         """
-        words, limit, size = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(range(258))
-        m.d.sync += limit.eq((self.mtu - OVERHEAD) >> exact_log2(GRID))
-        m.d.comb += size.eq(chosen.hints.words + HEADER_WORDS)
-        with m.If(takes & ~self._inside):
-            m.d.sync += room.eq(Mux(goes_on, room - size, limit - HEADER_WORDS - size))
-            m.d.sync += words.eq(Mux(goes_on, words + size, size))
-        m.d.sync += has_enough.eq(words >= self.gather >> exact_log2(GRID))
-        m.d.sync += [self.frame.route.eq(self._route), self.frame.words.eq(words)]
+        route, size, joins, is_new = Signal(ROUTE), Signal(range(258)), Signal(), Signal()
+        m.d.sync += [
+            route.eq(chosen.body.route),
+            size.eq(chosen.body.operation.words + HEADER_WORDS),
+            joins.eq(goes_on),
+            is_new.eq(takes & ~self._inside),
+        ]
+        with m.If(is_new):
+            m.d.sync += [self.frame.route.eq(route), self.frame.words.eq(Mux(joins, self.frame.words, 0) + size)]
+        is_begun = takes & ~goes_on | is_new & ~joins  # until then the words are those of the frame before
+        m.d.sync += has_enough.eq(~is_begun & (self.frame.words >= self.gather >> exact_log2(GRID)))
 
     def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:
         """Where the beat goes; returns the first word after it."""

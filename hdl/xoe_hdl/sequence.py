@@ -32,21 +32,27 @@ class SequenceNumbers(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A memory, read and written back one clock later."""
+        """A memory, read and written back two clocks later; meanwhile the next number comes from a register."""
         m = Module()
         m.submodules.counts = counts = memory.Memory(shape=SEQUENCE_BITS, depth=self.flows, init=[])
         write = counts.write_port()
         read = counts.read_port(transparent_for=(write,))
         index, flow, is_taken = Signal(range(self.flows)), Signal(range(self.flows)), Signal()
-        m.d.sync += [flow.eq(self.flow), is_taken.eq(self.take)]
+        is_again, later_number = Signal(), Signal(SEQUENCE_BITS)
+        m.d.sync += [
+            flow.eq(self.flow),
+            is_taken.eq(self.take),
+            is_again.eq(is_taken & (self.flow == flow)),
+            later_number.eq(self.number + 1),
+            write.en.eq(is_taken | ~self.ready),
+            write.addr.eq(Mux(self.ready, flow, index)),
+        ]
         with m.If(~self.ready):
-            m.d.sync += [index.eq(index + 1), self.ready.eq(index == self.flows - 1)]
+            m.d.sync += [index.eq(index + 1), self.ready.eq(index == self.flows - 1), later_number.eq(self.first)]
         m.d.comb += [
             read.addr.eq(self.flow),
             read.en.eq(1),
-            self.number.eq(read.data),
-            write.en.eq(is_taken | ~self.ready),
-            write.addr.eq(Mux(self.ready, flow, index)),
-            write.data.eq(Mux(self.ready, read.data + 1, self.first)),
+            self.number.eq(Mux(is_again, later_number, read.data)),
+            write.data.eq(later_number),
         ]
         return m
