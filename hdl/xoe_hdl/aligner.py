@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from xoe.config import DATA_WIDTHS, check_choice
+from xoe.config import DATA_WIDTHS, check_choice, check_range
 from xoe.frame import MAX_TAGS
-from xoe.wire import ETHERNET_HEADER, GRID, VLAN_TAG, FrameHeader
+from xoe.wire import ETHERNET_HEADER, GRID, MTU_MAX, VLAN_TAG, FrameHeader
 
 from .classifier import FrameClass, beat_index, classified_beat
 from .wire import read_fields
@@ -54,13 +54,19 @@ class Aligner(wiring.Component):
     Each beat out is the rest of a beat in and the head of the next; as many come out as went in (the last may be
     empty), but for the first beat of a tagged frame at 64 bits, which is taken off whole. One clock, free-running.
 
-    ``o_valid`` is high for frames of ours only. ``header`` holds the frame header from the clock of its last beat on.
-    ``end_valid`` marks the last beat of every frame, ours or not.
+    ``o_valid`` is high for frames of ours only. ``header`` holds the frame header from the clock of its last beat on,
+    up to that of the frame's last; ``fits`` says, at beats behind it, that it announces no more than ``most`` bytes of
+    operations. ``end_valid`` marks the last beat of every frame, ours or not.
+
+    What arrives in a gap inside a frame is taken anew in every clock until the beat moves on: so only few registers
+    hang on whether it does, which is known late.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, most: int) -> None:
         check_choice("width", width, DATA_WIDTHS)
+        check_range("most", most, 0, MTU_MAX)
         self.width = width
+        self.most = most
         self._header_beats = CANONICAL_HEADER * 8 // width
         super().__init__(
             {
@@ -69,6 +75,7 @@ class Aligner(wiring.Component):
                 "o_valid": Out(1),
                 "o": Out(aligned_beat(width)),
                 "header": Out(8 * FrameHeader.SIZE),
+                "fits": Out(1),
                 "end_valid": Out(1),
                 "end": Out(frame_end(width)),
             }
@@ -78,10 +85,13 @@ class Aligner(wiring.Component):
         """Shift, count, register."""
         m = Module()
         i, o = self.i, self.o
+        # Beats of the frame so far, up to the end of its header; at least one bit, since none is written as two.
+        seen = Signal(range(max(self._header_beats, 1) + 1))
         shifted, is_left_out = self._shift(m)
         moves = self.i_valid & ~is_left_out
         m.d.sync += [
             self.o_valid.eq(moves & (i.frame_class == FrameClass.OURS)),
+            o.first.eq(seen == 0 if self._header_beats else i.first),
             o.data.eq(shifted),
             o.last.eq(i.beat.last),
             self.end_valid.eq(self.i_valid & i.beat.last),
@@ -91,15 +101,12 @@ class Aligner(wiring.Component):
             self.end.index.eq(i.index),
             self.end.count.eq(i.count),
         ]
-        # Beats of the frame so far, up to the end of its header; at least one bit, since none is written as two.
-        seen = Signal(range(max(self._header_beats, 1) + 1))
         with m.If(moves):
-            m.d.sync += o.first.eq(seen == 0 if self._header_beats else i.first)
             with m.If(i.beat.last):
                 m.d.sync += seen.eq(0)
             with m.Elif(seen != self._header_beats):
                 m.d.sync += seen.eq(seen + 1)
-        self._mark(m, moves, seen, self._read_header(m, moves, shifted, seen))
+        self._mark(m, moves, seen, self._read_header(m, shifted, seen))
         return m
 
     def _shift(self, m: Module) -> tuple[Value, Value]:
@@ -115,19 +122,26 @@ class Aligner(wiring.Component):
                     m.d.comb += is_left_out.eq(self.i.first & (8 * removed >= self.width))
         return shifted, is_left_out
 
-    def _read_header(self, m: Module, moves: Value, shifted: Value, seen: Signal) -> Value:
+    def _read_header(self, m: Module, shifted: Value, seen: Signal) -> Value:
         """The length of the operations in words, right while the beat is here that ends the frame header."""
-        ends_here = shifted
-        if self.width < CANONICAL_HEADER * 8:
-            before = Signal(CANONICAL_HEADER * 8 - self.width)
-            with m.If(moves):
-                m.d.sync += before.eq(Cat(before, shifted)[self.width :])
-            ends_here = Cat(before, shifted)
-        header = ends_here[8 * (CANONICAL_HEADER - FrameHeader.SIZE) : 8 * CANONICAL_HEADER]
-        is_whole = seen == self._header_beats - 1 if self._header_beats else self.i.first
-        with m.If(moves & is_whole):
-            m.d.sync += self.header.eq(header)
-        return read_fields(FrameHeader, header)["length"][GRID.bit_length() - 1 :]
+        space = Signal(8 * CANONICAL_HEADER)  # canonical alignment up to the operations
+        m.d.comb += self.header.eq(space[8 * (CANONICAL_HEADER - FrameHeader.SIZE) :])
+        if not self._header_beats:
+            with m.If(self.i.first):
+                m.d.sync += space.eq(shifted)
+        for number in range(self._header_beats):
+            with m.If(seen == number):
+                m.d.sync += space.word_select(number, self.width).eq(shifted)
+        # The length lies in the last word of the header, and so in this beat whatever the width.
+        before = Const(0, max(0, 8 * CANONICAL_HEADER - self.width))
+        end = Cat(before, shifted)[8 * (CANONICAL_HEADER - FrameHeader.SIZE) : 8 * CANONICAL_HEADER]
+        length = read_fields(FrameHeader, end)["length"]
+        if not self._header_beats:
+            with m.If(self.i.first):
+                m.d.sync += self.fits.eq(length <= self.most)
+        else:  # no operation is in the header's last beat, so there is time
+            m.d.sync += self.fits.eq(read_fields(FrameHeader, self.header)["length"] <= self.most)
+        return length[GRID.bit_length() - 1 :]
 
     def _mark(self, m: Module, moves: Value, seen: Signal, length: Value) -> None:
         """Count down the words of the operations."""

@@ -60,6 +60,13 @@ def _types(width: int) -> data.StructLayout:
     return data.StructLayout({"is_there": 1, "is_tag": 1, "is_ours": 1, "is_control": 1})
 
 
+def _frame(width: int) -> data.StructLayout:
+    """What is known of the frame of the oldest beat: ``classes`` has its class for each number of tags."""
+    tags = range(MAX_TAGS + 1)
+    classes = data.ArrayLayout(FrameClass, len(tags))
+    return data.StructLayout({"first": 1, "index": beat_index(width), "tags": tags, "classes": classes})
+
+
 class Classifier(wiring.Component):
     """Holds the first beats of a frame (3 at 64 bits, 2 at 128, 1 above) until they say what it is.
 
@@ -68,7 +75,7 @@ class Classifier(wiring.Component):
     clocks after it came, whatever follows. There is no back-pressure.
 
     ``addresses`` (destination in the low 48 bits, both in bus order) and ``is_to_us`` (the destination is ``mac``) are
-    registers, valid from the clock after a frame's first beat left until the one after the next frame's.
+    registers, valid from the clock after a frame's first beat left until the one after its last did.
     """
 
     def __init__(self, width: int) -> None:
@@ -113,17 +120,21 @@ class Classifier(wiring.Component):
             valid.append(Signal(name=f"line_valid_{stage}"))
             with m.If(moves):
                 m.d.sync += [line[-1].eq(line[-2]), valid[-1].eq(valid[-2])]
-
-        tags = Signal(range(MAX_TAGS + 1))
-        with m.If(moves):
-            m.d.sync += tags.eq(self._count_tags(line[-2::-1]))
+        frame = self._follow_frame(m, moves, moves & valid[-2], line[-2::-1])
         m.d.comb += [
             self.o_valid.eq(moves & valid[-1]),
             self.o.beat.eq(line[-1].beat),
             self.o.count.eq(line[-1].count),
             self.o.following.eq(line[-2].beat.data),
+            self.o.first.eq(frame.first),
+            self.o.index.eq(frame.index),
+            self.o.tags.eq(frame.tags),
+            self.o.frame_class.eq(frame.classes[frame.tags]),
         ]
-        self._follow_frame(m, line[::-1], tags)
+        with m.If(frame.first):  # taken anew until the beat leaves: whether it does is known late
+            addresses = Cat(beat.beat.data for beat in line[:0:-1])[: 2 * MAC_BITS]
+            m.d.sync += self.addresses.eq(addresses)
+            m.d.sync += self.is_to_us.eq(byte_swap(addresses[:MAC_BITS]) == self.mac)
         return m
 
     def _look_at_input(self, m: Module, newest: data.View) -> None:
@@ -156,38 +167,30 @@ class Classifier(wiring.Component):
         is_twice = is_tagged & has_inner & inner.is_tag
         return Cat(is_tagged & ~is_twice, is_twice)
 
-    def _follow_frame(self, m: Module, beats: list[data.View], tags: Signal) -> None:
-        """Class, tags and number of the oldest beat, decided at the frame's first and kept to its last."""
-        is_first = Signal(init=1)
-        index = Signal(beat_index(self.width))
-        kept = Signal(data.StructLayout({"frame_class": FrameClass, "tags": tags.shape()}))
-        found = Signal(FrameClass)
-        with m.Switch(tags):
-            for number, (is_there, types) in enumerate(self._types_of(beats)):
-                with m.Case(number):
-                    m.d.comb += found.eq(Mux(types.is_ours, FrameClass.OURS, FrameClass.HOST))
-                    if number == 0:  # MAC control frames are never tagged
-                        with m.If(types.is_control):
-                            m.d.comb += found.eq(FrameClass.CONTROL)
-                    with m.If(~is_there):
-                        m.d.comb += found.eq(FrameClass.RUNT)
-        m.d.comb += [
-            self.o.first.eq(is_first),
-            self.o.index.eq(index),
-            self.o.tags.eq(Mux(is_first, tags, kept.tags)),
-            self.o.frame_class.eq(Mux(is_first, found, kept.frame_class)),
-        ]
-        addresses = Cat(beat.beat.data for beat in beats)[: 2 * MAC_BITS]
-        with m.If(self.o_valid):
-            m.d.sync += [is_first.eq(self.o.beat.last), kept.tags.eq(self.o.tags)]
-            m.d.sync += kept.frame_class.eq(self.o.frame_class)
-            with m.If(self.o.beat.last):
-                m.d.sync += index.eq(0)
-            with m.Elif(index != beat_index(self.width)[-1]):
-                m.d.sync += index.eq(index + 1)
+    def _classes(self, beats: list[data.View]) -> list[Value]:
+        """The frame's class for each number of tags that it may have."""
+        classes = []
+        for tags, (is_there, types) in enumerate(self._types_of(beats)):
+            frame_class = Mux(types.is_ours, FrameClass.OURS, FrameClass.HOST)
+            if tags == 0:  # MAC control frames are never tagged
+                frame_class = Mux(types.is_control, FrameClass.CONTROL, frame_class)
+            classes.append(Mux(is_there, frame_class, FrameClass.RUNT))
+        return classes
+
+    def _follow_frame(self, m: Module, moves: Value, enters: Value, beats: list[data.View]) -> data.View:
+        """What is known of a frame, found when its first of ``beats`` becomes the oldest, and kept to its last."""
+        is_first = Signal(init=1)  # what becomes the oldest next is a frame's first
+        frame = Signal(_frame(self.width))
+        with m.If(moves):
+            m.d.sync += frame.first.eq(is_first)
             with m.If(is_first):
-                m.d.sync += self.addresses.eq(addresses)
-                m.d.sync += self.is_to_us.eq(byte_swap(addresses[:MAC_BITS]) == self.mac)
+                m.d.sync += [frame.tags.eq(self._count_tags(beats)), frame.index.eq(0)]
+                m.d.sync += frame.classes.eq(Cat(self._classes(beats)))
+            with m.Elif(frame.index != beat_index(self.width)[-1]):
+                m.d.sync += frame.index.eq(frame.index + 1)
+        with m.If(enters):
+            m.d.sync += is_first.eq(beats[0].beat.last)
+        return frame
 
 
 def _count_bytes(keep: Value) -> Value:

@@ -117,17 +117,21 @@ class PayloadCrc(wiring.Component):
             m.d.sync += total.eq(Cat(Cat(term[bit] for term in terms).xor() for bit in range(32)))
             mark = delayed(m, "mark_sum", mark, 1)
 
-        state, carried = Signal(32, reset_less=True), Signal(32)
+        state = Signal(32, reset_less=True)
         start = _move(INITIAL, FrameHeader.SIZE - GRID * self.lead)
-        m.d.comb += carried.eq(Mux(mark.first, start, state))
+
+        def moved(size: int) -> Value:
+            """What came before this beat, ``size`` bytes on; the start joins behind the tree: a shorter path."""
+            return Mux(mark.first, _move(start, size), _multiply(_state_columns(size), state))
+
         with m.If(mark.valid):
-            m.d.sync += state.eq(total ^ _multiply(_state_columns(self.width // 8), carried))
+            m.d.sync += state.eq(total ^ moved(self.width // 8))
 
         # The same for the last beat, without the words after the end: those of the data are 0 when all are.
         data_part, state_part = Signal(32, reset_less=True), Signal(32, reset_less=True)
         counts = range(self._words + 1)
         data_parts = Array(_multiply(_state_columns(-GRID * zeros), total) for zeros in counts[:-1])
-        state_parts = Array(_multiply(_state_columns(self.width // 8 - GRID * zeros), carried) for zeros in counts)
+        state_parts = Array(moved(self.width // 8 - GRID * zeros) for zeros in counts)
         m.d.sync += [data_part.eq(data_parts[mark.zeros[: exact_log2(self._words)]])]
         m.d.sync += [state_part.eq(state_parts[mark.zeros]), self.done.eq(mark.valid & mark.last)]
         m.d.comb += self.crc.eq(data_part ^ state_part ^ INVERT)

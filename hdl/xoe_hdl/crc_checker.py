@@ -27,7 +27,8 @@ class CrcChecker(wiring.Component):
     def __init__(self, width: int, latency: int = 0) -> None:
         self.width = width
         self._payload = PayloadCrc(width)
-        self.latency = max(self._payload.latency, latency)
+        self._latency_min = self._payload.latency + 1
+        self.latency = max(self._latency_min, latency)
         super().__init__(
             {
                 "i_valid": In(1),
@@ -63,10 +64,10 @@ class CrcChecker(wiring.Component):
 
         expected = header.crc ^ delayed(m, "received", received, header.latency - 1)
         expected = delayed(m, "expected", expected, payload.latency - header.latency)
-        late = self.latency - payload.latency
-        done = delayed(m, "done", payload.done, late)
-        is_equal, was_equal = Signal(), Signal()
-        m.d.comb += is_equal.eq(delayed(m, "difference", payload.crc ^ expected, late) == 0)
+        difference = delayed(m, "difference", payload.crc ^ expected, 1)
+        is_equal = delayed(m, "is_equal", difference == 0, self.latency - self._latency_min)
+        done = delayed(m, "done", payload.done, self.latency - payload.latency)
+        was_equal = Signal()
         with m.If(done):  # the frame's last beat is this one or a later one, of padding
             m.d.sync += was_equal.eq(is_equal)
         m.d.comb += self.is_right.eq(Mux(done, is_equal, was_equal))

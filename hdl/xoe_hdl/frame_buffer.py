@@ -6,7 +6,7 @@ from amaranth.hdl import Module, ShapeLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from .fall_through_queue import FallThroughQueue
+from .head_queue import HeadQueue
 from .queue import Queue
 
 
@@ -18,7 +18,9 @@ class FrameBuffer(wiring.Component):
     So a good frame whose verdict comes late is already at the reader's door.
 
     Both sides of writing are free-running, one a clock; ``room`` (a register) says that ``margin`` more beats and
-    verdicts fit. A verdict is offered one clock after it came, a beat after three.
+    verdicts fit. A verdict is offered one clock after it came, a beat after three. So if a verdict comes three clocks
+    after its frame's last beat or later, all beats of the frame have been offered, or are right behind each other, when
+    it is.
 
     Args:
         shape: of a beat.
@@ -29,7 +31,7 @@ class FrameBuffer(wiring.Component):
 
     def __init__(self, shape: ShapeLike, depth: int, frames: int, margin: int) -> None:
         self._beats = Queue(shape, depth, margin)
-        self._verdicts = FallThroughQueue(1, frames, margin)
+        self._verdicts = HeadQueue(1, frames, margin)
         super().__init__(
             {
                 "write_valid": In(1),
@@ -50,8 +52,8 @@ class FrameBuffer(wiring.Component):
         m.d.comb += [
             beats.i.valid.eq(self.write_valid),
             beats.i.payload.eq(self.write),
-            verdicts.i.valid.eq(self.verdict_valid),
-            verdicts.i.payload.eq(self.is_good),
+            verdicts.i_valid.eq(self.verdict_valid),
+            verdicts.i.eq(self.is_good),
             self.room.eq(beats.room & verdicts.room),
         ]
         connect(m, beats.o, flipped(self.beats))

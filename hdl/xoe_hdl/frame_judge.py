@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from xoe.config import NicConfig
+from xoe.frame import MAX_TAGS
 from xoe.parser import CONTROL_FRAME_MAX, HOST_FRAME_MAX, Outcome
 from xoe.wire import CRC_SIZE, ETHERNET_HEADER, FRAME_MIN, GRID, VERSION, VLAN_TAG, FrameHeader, Kind
 
@@ -26,11 +27,11 @@ class FrameJudge(wiring.Component):
     """Takes the end of a frame in any clock, and judges it ``latency`` clocks later; free-running.
 
     ``outcome`` is the first that applies in the order of ``xoe.parser.Outcome``. ``is_right`` comes from a
-    ``CrcChecker`` of the same latency. ``header`` and ``is_to_us`` (the destination address is ours) belong to the
-    frame that ends; ``node`` is ours.
+    ``CrcChecker`` of the same latency. ``header``, ``fits`` (it announces no more than may be) and ``is_to_us`` (the
+    destination address is ours) belong to the frame that ends; ``node`` is ours.
     """
 
-    latency_min = 3
+    latency_min = 4
 
     def __init__(self, config: NicConfig, latency: int) -> None:
         self.config = config
@@ -40,6 +41,7 @@ class FrameJudge(wiring.Component):
                 "end_valid": In(1),
                 "end": In(frame_end(config.data_width)),
                 "header": In(8 * FrameHeader.SIZE),
+                "fits": In(1),
                 "is_to_us": In(1),
                 "node": In(NODE_BITS),
                 "is_right": In(1),
@@ -50,10 +52,10 @@ class FrameJudge(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Gather in one clock, compare in the next, choose in the third, wait for the CRC."""
+        """Gather in one clock, measure in the next, compare in the third, choose in the fourth, wait for the CRC."""
         m = Module()
         judgement = Signal(JUDGEMENT)
-        self._choose(m, judgement, self._compare(m, *self._gather(m)))
+        self._choose(m, judgement, self._compare(m, *self._measure(m, *self._gather(m))))
         judgement = delayed(m, "judgement", judgement, self.latency - self.latency_min)
         m.d.comb += [
             self.is_judged.eq(delayed(m, "end_valid", self.end_valid, self.latency)),
@@ -62,8 +64,8 @@ class FrameJudge(wiring.Component):
         ]
         return m
 
-    def _gather(self, m: Module) -> tuple[dict[str, Value], Value, Value]:
-        """Simple tests; bytes found after the EtherType, and bytes announced."""
+    def _gather(self, m: Module) -> tuple[dict[str, Value], Value, Value, Value]:
+        """Simple tests; bytes of the frame, bytes up to the end of its EtherType, and bytes announced after that."""
         end, fields = self.end, read_fields(FrameHeader, self.header)
         step = self.config.data_width // 8
         tests = {
@@ -75,18 +77,29 @@ class FrameJudge(wiring.Component):
             "long_for_control": end.index >= CONTROL_FRAME_MAX // step,
             "version": fields["version"] != VERSION,
             "malformed": fields["length"] % GRID != 0,
-            "long_for_us": fields["length"] > self.config.mtu - FrameHeader.SIZE - CRC_SIZE,
+            "long_for_us": ~self.fits,
             "address": ~self.is_to_us,
             "node": fields["dst_node"] != self.node,
             "queue_pair": fields["dst_qp"] >= self.config.queue_pairs,
             "kind": fields["kind"] != Kind.DATA,
         }
-        found, announced = Signal(BODY_BITS), Signal(BODY_BITS)
+        size, announced = Signal(BODY_BITS), Signal(BODY_BITS)
+        front = Signal(range(ETHERNET_HEADER + MAX_TAGS * VLAN_TAG + 1))
         m.d.sync += [
-            found.eq(end.index * step + end.count - end.tags * VLAN_TAG - ETHERNET_HEADER),
+            size.eq(end.index * step + end.count),
+            front.eq(end.tags * VLAN_TAG + ETHERNET_HEADER),
             announced.eq(fields["length"] + FrameHeader.SIZE + CRC_SIZE),
         ]
-        return {name: delayed(m, name, test, 1) for name, test in tests.items()}, found, announced
+        return {name: delayed(m, name, test, 1) for name, test in tests.items()}, size, front, announced
+
+    def _measure(
+        self, m: Module, tests: dict[str, Value], size: Value, front: Value, announced: Value
+    ) -> tuple[dict[str, Value], Value, Value]:
+        """The tests one clock later; bytes found after the EtherType, and bytes announced."""
+        found = Signal(BODY_BITS)
+        m.d.sync += found.eq(size - front)
+        late = {name: delayed(m, f"{name}_late", test, 1) for name, test in tests.items()}
+        return late, found, delayed(m, "announced_late", announced, 1)
 
     def _compare(self, m: Module, tests: dict[str, Value], found: Value, announced: Value) -> dict[str, Value]:
         """The tests one clock later, and those of sizes."""
@@ -98,7 +111,7 @@ class FrameJudge(wiring.Component):
             "destination": tests["address"] | tests["node"] | tests["queue_pair"],
             "long_for_other": tests["host"] & tests["long_for_host"] | tests["control"] & tests["long_for_control"],
         }
-        return {name: delayed(m, f"{name}_late", test, 1) for name, test in (tests | more).items()}
+        return {name: delayed(m, f"{name}_later", test, 1) for name, test in (tests | more).items()}
 
     def _choose(self, m: Module, judgement: data.View, tests: dict[str, Value]) -> None:
         """The first test that applies."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal
-from amaranth.lib import data, enum, stream, wiring
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .aligner import lead_words
@@ -11,20 +14,14 @@ from .crc import WORD
 from .word_window import place_bits, step
 
 
-class _State(enum.Enum):
-    HEADER = 0  # an operation begins in the window, or some beats on
-    BODY = 1  # more of its data follows
-    SKIP = 2  # the rest of the frame means nothing
-
-
 class OperationWalker(wiring.Component):
     """Drives a ``WordWindow``, and says what to make of it in each clock.
 
     ``emits``: header (only if ``is_first``) and data of an operation begin at word ``place`` of the window, the data
-    as if the header were always there. It does so in every clock in which the window holds enough, the frame's verdict
-    is there and good, and ``can_emit`` is high; but the window moves by one beat a clock. ``is_past``: the operation
-    runs past the frame's end. The verdict is taken with the frame's last beat. ``is_malformed`` is high for a clock
-    for each frame that ends in the middle of an operation.
+    as if the header were always there. It does so in every clock in which the frame's verdict is there and good, and
+    ``can_emit`` is high; but the window moves by one beat a clock. ``is_past``: the operation runs past the end of the
+    frame. The verdict is taken with the frame's last beat. ``is_malformed`` is high for a clock for each frame that
+    ends in the middle of an operation.
     """
 
     def __init__(self, width: int) -> None:
@@ -34,8 +31,6 @@ class OperationWalker(wiring.Component):
             {
                 "valid": In(1),
                 "last": In(1),
-                "is_whole": In(1),
-                "is_half": In(1),
                 "steps": In(data.ArrayLayout(self._step, width // WORD)),
                 "advance": Out(1),
                 "verdict": In(stream.Signature(1)),
@@ -50,37 +45,51 @@ class OperationWalker(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Three states."""
+        """What hangs on the choice of a step is late: the least possible follows it."""
         m = Module()
-        state, is_start = Signal(_State), Signal(init=1)  # at start: nothing of the frame was looked at yet
-        skip = Signal(2)  # beats up to the one where the operation begins
+        # An operation begins in the window, unless it is the body of one, or beats that are to be passed over.
+        is_body, passes_on = Signal(), Signal()
+        skip = Signal(2)  # beats to pass over; 0: all up to the frame's end
+        at = Signal(self.width // WORD, init=1 << lead_words(self.width))  # place, as one bit a word
         here, kept, current = Signal(self._step), Signal(self._step), Signal(self._step)
-        is_ready, is_dropped, leaves = Signal(), Signal(), Signal()
-        is_half = is_start & self.is_half
+        may_go, passes, goes = Signal(), Signal(), Signal()
+        chosen = (Mux(bit, entry, 0) for bit, entry in zip(at, self.steps, strict=True))
         m.d.comb += [
-            here.eq(Array(self.steps)[self.place] if len(self.steps) > 1 else self.steps[0]),
-            self.is_first.eq(state == _State.HEADER),
-            current.eq(Mux(self.is_first, here, kept)),
-            is_ready.eq(self.is_whole & self.verdict.valid & (skip == 0) & (state != _State.SKIP)),
-            is_dropped.eq(is_ready & self.is_first & (~self.verdict.payload | is_half)),
-            self.emits.eq(is_ready & ~is_dropped & self.can_emit),
-            self.is_last.eq(current.more == 0),
-            self.is_past.eq(current.is_past),
-            leaves.eq(is_dropped | self.emits & self.is_last & current.is_final | (state == _State.SKIP)),
-            self.advance.eq(leaves | (skip != 0) | self.emits & (~self.is_last | (current.skip != 0))),
-            self.verdict.ready.eq(leaves & self.valid & self.last),
+            here.eq(reduce(or_, chosen)),
+            self.is_first.eq(~is_body),
+            current.eq(Mux(is_body, kept, here)),
+            may_go.eq(self.verdict.valid & self.verdict.payload & self.can_emit),
+            passes.eq(passes_on | self.verdict.valid & ~self.verdict.payload),
+            goes.eq(self.valid & may_go & ~passes_on),
+            self.emits.eq(goes & (is_body | ~here.is_half)),
+            self.is_last.eq(current.is_last),
+            self.is_past.eq(here.is_past),
+            self.advance.eq(passes | may_go & current.moves),
+            self.verdict.ready.eq(self.valid & self.last & (passes | may_go & current.ends)),
         ]
-        with m.If(self.valid & (skip != 0)):
-            m.d.sync += skip.eq(skip - 1)
-        with m.If(self.emits):
-            m.d.sync += [kept.eq(current), kept.more.eq(current.more - 1), state.eq(_State.BODY)]
+        m.d.sync += self.is_malformed.eq(goes & ~is_body & here.is_cut)
+        self._keep(m, goes, is_body, kept, current)
+        with m.If(self.valid & passes_on):
+            m.d.sync += skip.eq(Mux(skip == 0, 0, skip - 1))
+            with m.If(skip == 1):
+                m.d.sync += passes_on.eq(0)
+        with m.If(goes):
+            m.d.sync += is_body.eq(~self.is_last)
             with m.If(self.is_last):
-                m.d.sync += [state.eq(_State.HEADER), is_start.eq(0), self.place.eq(current.place)]
-                m.d.sync += skip.eq(Mux(current.skip == 0, 0, current.skip - 1))
-        with m.If(leaves):
-            m.d.sync += state.eq(_State.SKIP)
+                m.d.sync += [self.place.eq(current.place), at.eq(1 << current.place)]
+                m.d.sync += [passes_on.eq(current.passes_on), skip.eq(current.skip)]
         with m.If(self.verdict.ready):
-            m.d.sync += [state.eq(_State.HEADER), is_start.eq(1), skip.eq(0), self.place.eq(lead_words(self.width))]
-        is_cut = self.emits & self.is_first & (here.is_past | here.has_rest)
-        m.d.sync += self.is_malformed.eq(is_cut | is_dropped & self.verdict.payload)
+            m.d.sync += [passes_on.eq(0), self.place.eq(self.place.init), at.eq(at.init)]
         return m
+
+    def _keep(self, m: Module, goes: Signal, is_body: Signal, kept: data.View, current: data.View) -> None:
+        """The step of the operation under way, as it is for the beat to come; ``more`` counts that one too."""
+        is_last = Mux(is_body, kept.more == 2, current.is_next_last)
+        with m.If(goes):
+            m.d.sync += [
+                kept.eq(current),
+                kept.more.eq(Mux(is_body, kept.more - 1, current.more)),
+                kept.is_last.eq(is_last),
+                kept.ends.eq(is_last & current.is_final),
+                kept.moves.eq(~(is_last & current.stays)),
+            ]

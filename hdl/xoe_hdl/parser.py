@@ -8,16 +8,18 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.config import NicConfig
 from xoe.parser import CONTROL_FRAME_MAX, HOST_FRAME_MAX, Outcome
+from xoe.wire import CRC_SIZE, FrameHeader
 
 from .aligner import Aligner
 from .classifier import Classifier, FrameClass
 from .crc_checker import CrcChecker
 from .delay import delayed
-from .fall_through_queue import FallThroughQueue
 from .frame_buffer import FrameBuffer, FrameGate
 from .frame_judge import FrameJudge
 from .layouts import CFG, MAC_BITS, ROUTE, axis, counters, operation_beat
 from .payload_writer import PayloadWriter
+from .queue import Queue
+from .ring_queue import RingQueue
 from .unpacker import Unpacker
 from .word_window import payload_beat
 
@@ -35,7 +37,7 @@ class Parser(wiring.Component):
 
     ``s_axis`` stops only when a buffer is full: 2 frames of the largest MTU for operations, one of 9216 bytes and more
     for the host. Each output may stop at any time; nothing is lost. From a frame's last beat to its first operation:
-    8 clocks at 256 and 512 bits, 9 at 128 and 64, if no other frame is in front.
+    8 clocks at 256 and 512 bits, 9 at 128, 10 at 64, if no other frame is in front.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -96,41 +98,44 @@ class Parser(wiring.Component):
         connect(m, buffer.beats, gate.beats)
         connect(m, buffer.verdicts, gate.verdicts)
         connect(m, gate.o, flipped(output))
-        beat = classifier.o
-        beats = limit * 8 // self.config.data_width
+        beat, beats = classifier.o, limit * 8 // self.config.data_width
         is_here = classifier.o_valid & (beat.frame_class == frame_class)
-        m.d.comb += [
+        m.d.sync += [
             buffer.write_valid.eq(is_here & (beat.index < beats)),
-            buffer.write.eq(beat.beat),
-            buffer.write.last.eq(beat.beat.last | (beat.index == beats - 1)),
             buffer.verdict_valid.eq(is_here & beat.beat.last),
             buffer.is_good.eq(~beat.beat.user & (beat.index < beats)),
+            buffer.write.eq(beat.beat),
+            buffer.write.last.eq(beat.beat.last | (beat.index == beats - 1)),
         ]
         return buffer.room
 
     def _take(self, m: Module, classifier: Classifier) -> list[Value]:
         """Take frames of ours; whether there is room for more."""
         config, width = self.config, self.config.data_width
-        m.submodules.aligner = aligner = Aligner(width)
-        m.submodules.writer = writer = PayloadWriter(config)
+        m.submodules.aligner = aligner = Aligner(width, config.mtu - FrameHeader.SIZE - CRC_SIZE)
+        m.submodules.writer = writer = PayloadWriter(width)
         m.submodules.crc_checker = crc_checker = CrcChecker(width, FrameJudge.latency_min)
         m.submodules.judge = judge = FrameJudge(config, crc_checker.latency)
         m.submodules.buffer = buffer = FrameBuffer(payload_beat(width), self._depth(config.mtu), FRAMES, MARGIN)
-        m.submodules.routes = routes = FallThroughQueue(ROUTE, FRAMES, MARGIN)
+        m.submodules.routes = routes = Queue(ROUTE, FRAMES, MARGIN)
+        m.submodules.next_routes = next_routes = RingQueue(ROUTE)
         m.submodules.unpacker = unpacker = Unpacker(width)
         connect(m, buffer.beats, unpacker.beats)
         connect(m, buffer.verdicts, unpacker.verdicts)
-        connect(m, routes.o, unpacker.routes)
+        connect(m, routes.o, next_routes.i)
+        connect(m, next_routes.o, unpacker.routes)
         connect(m, unpacker.operations, flipped(self.operations))
         m.d.comb += [
             aligner.i_valid.eq(classifier.o_valid),
             aligner.i.eq(classifier.o),
+            writer.fits.eq(aligner.fits),
             writer.source.eq(classifier.addresses[MAC_BITS:]),
             judge.is_to_us.eq(classifier.is_to_us),
             judge.node.eq(self.cfg.node),
             judge.end_valid.eq(aligner.end_valid),
             judge.end.eq(aligner.end),
             judge.header.eq(aligner.header),
+            judge.fits.eq(aligner.fits),
             judge.is_right.eq(crc_checker.is_right),
             buffer.write_valid.eq(writer.write_valid),
             buffer.write.eq(writer.write),
@@ -138,9 +143,9 @@ class Parser(wiring.Component):
                 delayed(m, "has_written", writer.has_written & aligner.end_valid, crc_checker.latency)
             ),
             buffer.is_good.eq(judge.is_good),
-            routes.i.valid.eq(writer.route_valid),
-            routes.i.payload.eq(writer.route),
         ]
+        # A clock later, and in two queues: there is time until the verdict, and that says late when it takes a route.
+        m.d.sync += [routes.i.valid.eq(writer.route_valid), routes.i.payload.eq(writer.route)]
         for block in (writer, crc_checker):
             m.d.comb += [
                 block.i_valid.eq(aligner.o_valid),

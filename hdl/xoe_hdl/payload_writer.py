@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from xoe.config import NicConfig
-from xoe.wire import CRC_SIZE, FrameHeader
+from xoe.wire import FrameHeader
 
 from .aligner import aligned_beat
 from .crc import WORD
 from .layouts import MAC_BITS, ROUTE
 from .wire import byte_swap, read_fields
-from .word_window import payload_beat
+from .word_window import MANY, payload_beat
 
 
 class PayloadWriter(wiring.Component):
     """Combinational, one beat in every clock.
 
-    Nothing is written of a frame that announces more than the largest MTU, so that what is written of a frame always
-    fits a buffer made for that. ``route`` goes with a frame's first beat that is written. ``has_written`` says, at a
-    frame's last beat, whether anything was.
+    Nothing is written of a frame that does not fit the largest MTU, so that a buffer made for that always has room.
+    ``route`` goes with a frame's first beat that is written. ``has_written`` says, at a frame's last beat, whether
+    anything was.
     """
 
-    def __init__(self, config: NicConfig) -> None:
-        self.config = config
+    def __init__(self, width: int) -> None:
+        self.width = width
         super().__init__(
             {
                 "i_valid": In(1),
-                "i": In(aligned_beat(config.data_width)),
+                "i": In(aligned_beat(width)),
                 "header": In(8 * FrameHeader.SIZE),
+                "fits": In(1),
                 "source": In(MAC_BITS),
                 "write_valid": Out(1),
-                "write": Out(payload_beat(config.data_width)),
+                "write": Out(payload_beat(width)),
                 "route_valid": Out(1),
                 "route": Out(ROUTE),
                 "has_written": Out(1),
@@ -44,15 +44,14 @@ class PayloadWriter(wiring.Component):
         """Gate the beats."""
         m = Module()
         fields = read_fields(FrameHeader, self.header)
-        fits = fields["length"] <= self.config.mtu - FrameHeader.SIZE - CRC_SIZE
         wrote_before = Signal()
         with m.If(self.i_valid):
             m.d.sync += wrote_before.eq(self.has_written & ~self.i.last)
         m.d.comb += [
-            self.write_valid.eq(self.i_valid & self.i.mask.any() & fits),
+            self.write_valid.eq(self.i_valid & self.i.mask.any() & self.fits),
             self.write.data.eq(self.i.data),
-            self.write.remaining.eq(self.i.remaining),
-            self.write.last.eq(self.i.last | (self.i.remaining <= self.config.data_width // WORD)),
+            self.write.remaining.eq(Mux(self.i.remaining > MANY, MANY, self.i.remaining)),
+            self.write.last.eq(self.i.last | (self.i.remaining <= self.width // WORD)),
             self.has_written.eq(self.write_valid | wrote_before),
             self.route_valid.eq(self.write_valid & ~wrote_before),
             self.route.mac.eq(byte_swap(self.source)),

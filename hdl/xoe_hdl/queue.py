@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, ShapeLike, Signal
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from xoe.config import check_range
@@ -29,19 +29,37 @@ class Queue(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A FIFO, and a register behind it."""
+        """A ring of places of which one stays empty, and a register behind it.
+
+        Reading hangs on the two addresses being different, so that synthesis sees that no place is ever read while it
+        is written. Otherwise it would add a path round the memory.
+        """
         m = Module()
-        payload = self.i.payload.as_value() if hasattr(self.i.payload, "as_value") else self.i.payload
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=len(payload), depth=self.depth)
-        is_taken = Signal()
+        payload = Value.cast(self.i.payload)
+        m.submodules.memory = memory = Memory(shape=len(payload), depth=self.depth, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        level = Signal(range(self.depth))  # payloads that are still to be read
+        is_read, is_taken, reads = Signal(), Signal(), Signal()  # read: one is at the memory's output
         m.d.comb += [
-            fifo.w_data.eq(payload),
-            fifo.w_en.eq(self.i.valid),
-            self.i.ready.eq(fifo.w_rdy),
+            self.i.ready.eq(level != self.depth - 1),
+            write.en.eq(self.i.valid & self.i.ready),
+            write.data.eq(payload),
             is_taken.eq(~self.o.valid | self.o.ready),
-            fifo.r_en.eq(is_taken),
+            reads.eq((write.addr != read.addr) & (~is_read | is_taken)),
+            read.en.eq(reads),
         ]
-        m.d.sync += self.room.eq(fifo.level < self.depth - self.margin)
+        m.d.sync += [
+            level.eq(level + write.en - reads),
+            self.room.eq(level + is_read < self.depth - self.margin),
+            is_read.eq(reads | is_read & ~is_taken),
+        ]
+        with m.If(write.en):
+            m.d.sync += write.addr.eq(self._behind(write.addr))
+        with m.If(reads):
+            m.d.sync += read.addr.eq(self._behind(read.addr))
         with m.If(is_taken):
-            m.d.sync += [self.o.payload.eq(fifo.r_data), self.o.valid.eq(fifo.r_rdy)]
+            m.d.sync += [self.o.payload.eq(read.data), self.o.valid.eq(is_read)]
         return m
+
+    def _behind(self, address: Value) -> Value:
+        return Mux(address == self.depth - 1, 0, address + 1)

@@ -19,9 +19,11 @@ from .word_window import HEADER_WORDS, WordWindow, payload_beat
 class Unpacker(wiring.Component):
     """From a frame's packed words to operations: a beat a clock, so up to an operation a clock.
 
-    ``beats`` may come long before the frame's verdict; nothing is done with them until it is there, and those of a bad
-    frame are thrown away, one a clock. There is one ``routes`` entry for each verdict. The first beat of ``operations``
-    is offered one clock after the verdict if all beats were there by then, and no clock is lost between frames. An
+    ``beats`` may come long before their frame's verdict; when that is there, the last of them must have been offered a
+    clock ago, or be on its way without a gap, as a ``FrameBuffer`` has it. Nothing is done with them until then, and
+    those of a bad frame are thrown away, one a clock. There is one ``routes`` entry for each verdict.
+
+    The first beat of ``operations`` is offered one clock after the verdict, and no clock is lost between frames. An
     operation that runs past the end is handed on without data and with status MALFORMED; ``is_malformed`` is high for
     a clock for each frame that ends in the middle of an operation.
     """
@@ -49,8 +51,6 @@ class Unpacker(wiring.Component):
         m.d.comb += [
             walker.valid.eq(window.valid),
             walker.last.eq(window.last),
-            walker.is_whole.eq(window.is_whole),
-            walker.is_half.eq(window.is_half),
             walker.steps.eq(window.steps),
             window.advance.eq(walker.advance),
             walker.verdict.valid.eq(self.verdicts.valid),
@@ -67,7 +67,7 @@ class Unpacker(wiring.Component):
         header, body = words[: HEADER_WORDS * WORD], words[HEADER_WORDS * WORD :]
         operation, kept = Signal(OPERATION), Signal(OPERATION)
         self._read_header(m, operation, header, walker.is_past)
-        with m.If(walker.emits & walker.is_first):
+        with m.If(walker.is_first):  # the last time is the one that counts
             m.d.sync += kept.eq(operation)
         m.d.comb += output.i.payload.data.data.eq(body)
         m.d.comb += output.i.payload.data.operation.eq(Mux(walker.is_first, operation, kept))
