@@ -10,7 +10,7 @@ from cocotb.triggers import RisingEdge
 
 from xoe.atomic import SIZES, execute
 from xoe.wire import ATOMICS, Opcode
-from xoe_hdl.atomic import ATOMIC_INPUT, Atomic
+from xoe_hdl.responder.atomic import ATOMIC_INPUT, Atomic
 from xoe_tb import drive_struct, start
 
 CORNERS = {

@@ -7,7 +7,7 @@ import dataclasses
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from requester_env import BUS, CONFIG, PAGES, SPACE, RequesterEnv, clock
+from requester_environment import BUS, CONFIG, PAGES, SPACE, Environment, clock
 from xoe import Status
 from xoe.wire import ATOMICS, Opcode
 from xoe_tb import StreamMonitor
@@ -18,7 +18,7 @@ BOUNDARIES = range(1, 2 * BUS + 2)
 HOME = 0x10000  # of the page that grants all
 
 
-async def serve(env: RequesterEnv) -> None:
+async def serve(env: Environment) -> None:
     """Answer each request as it comes."""
     while True:
         await env.edge
@@ -28,7 +28,7 @@ async def serve(env: RequesterEnv) -> None:
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def every_opcode(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     cocotb.start_soon(serve(env))
     for opcode in range(256):
@@ -38,7 +38,7 @@ async def every_opcode(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def every_length(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     cocotb.start_soon(serve(env))
     for length in [*BOUNDARIES, *range(248, 259), 0, 511]:
@@ -54,7 +54,7 @@ async def every_length(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def a_write_ends_in_zeros(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     beats = StreamMonitor(dut, "requests")
     await env.start()
     cocotb.start_soon(serve(env))
@@ -69,7 +69,7 @@ async def a_write_ends_in_zeros(dut):
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 async def data_of_the_wrong_size(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     cocotb.start_soon(serve(env))
     swap, add, fence = Opcode.COMPARE_SWAP, Opcode.ADD, Opcode.FENCE
@@ -101,7 +101,7 @@ FAULTS = {  # in the order of their tests
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def every_pair_of_faults(dut):
     """The model says which of two comes first; its own tests say so by hand."""
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start(mtu=256)
     cocotb.start_soon(serve(env))
     for one in FAULTS.values():
@@ -114,7 +114,7 @@ async def every_pair_of_faults(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def rights_and_ends_of_pages(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     cocotb.start_soon(serve(env))
     for address, size, _ in PAGES:
@@ -134,7 +134,7 @@ async def rights_and_ends_of_pages(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(mtu=[256, 257, 263, 264, 265, 297, 298, 299, 4096])
 async def what_fits_a_frame(dut, mtu):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start(mtu)
     cocotb.start_soon(serve(env))
     for length in (1, 207, 208, 209, 215, 216, 217, 223, 224, 225, 247, 248, 249, 255, 256):
@@ -145,7 +145,7 @@ async def what_fits_a_frame(dut, mtu):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def every_way_to_answer(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     requests = [(Opcode.READ, 1), (Opcode.READ, 8), (Opcode.READ, 2 * BUS + 1), (Opcode.READ, 256)]
     requests += [(Opcode.WRITE, 20), (Opcode.FENCE, 0), (Opcode.SUB, 4), (Opcode.COMPARE_SWAP, 8)]
@@ -165,7 +165,7 @@ async def every_way_to_answer(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def an_answer_counts_once(dut):
     """The same response again, at once and later; responses to tags that are free, or were never given."""
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     for opcode, length in ((Opcode.WRITE, 8), (Opcode.READ, 2 * BUS + 3), (Opcode.FENCE, 0)):
         for copies in (1, 2, 3):
@@ -184,7 +184,7 @@ async def an_answer_counts_once(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def tags_run_out(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     env.send(*(env.command(Opcode.READ, 40) for _ in range(CONFIG.tags)))
     refused = env.command(Opcode.READ, 0)
@@ -205,7 +205,7 @@ async def tags_run_out(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def a_user_that_stops_in_a_command_holds_up_nobody(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     held = [False]
     env.commands.pause = lambda: held[0]
     await env.start()
@@ -228,7 +228,7 @@ async def a_user_that_stops_in_a_command_holds_up_nobody(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def requests_that_are_held_do_not_hold_completions(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     held = [False]
     env.requests.pause = lambda: held[0]
     await env.start()
@@ -251,7 +251,7 @@ async def requests_that_are_held_do_not_hold_completions(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def completions_that_are_held_are_not_lost(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     held = [False]
     env.completions.pause = lambda: held[0]
     await env.start()
@@ -268,7 +268,7 @@ async def completions_that_are_held_are_not_lost(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def refusals_and_responses_take_turns(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     held = [True]
     await env.start()
     count = min(CONFIG.tags, 16)
@@ -293,7 +293,7 @@ async def refusals_and_responses_take_turns(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def latencies(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     for opcode, length in ((Opcode.READ, 64), (Opcode.WRITE, 8), (Opcode.WRITE, 256)):
         env.send(env.command(opcode, length))

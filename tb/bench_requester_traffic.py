@@ -8,7 +8,7 @@ from random import Random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from requester_env import ALL, BUS, CONFIG, PAGES, SPACE, RequesterEnv, Waiting, clock
+from requester_environment import ALL, BUS, CONFIG, PAGES, SPACE, Environment, Waiting, clock
 from xoe import Operation
 from xoe.requester import Command, Completion, Requester
 from xoe.wire import ATOMICS, SUPPORTED, Opcode, Rights
@@ -19,7 +19,7 @@ SCAN = 5 * CONFIG.tags + 30  # clocks that it may take to find a request that ti
 HOME = PAGES[0][0]
 
 
-def some_command(env: RequesterEnv) -> Command:
+def some_command(env: Environment) -> Command:
     """Mostly good ones, of every kind; each refusal now and then."""
     rng = env.rng
     opcode = rng.choice((Opcode.READ, Opcode.WRITE, rng.choice(sorted(ATOMICS)), rng.choice(sorted(SUPPORTED))))
@@ -45,7 +45,7 @@ def some_command(env: RequesterEnv) -> Command:
     return env.command(**{"opcode": opcode, "length": length} | fields)
 
 
-def some_answer(env: RequesterEnv, waiting: Waiting) -> None:
+def some_answer(env: Environment, waiting: Waiting) -> None:
     """Mostly good; sometimes an error, one that does not fit, or one that comes again."""
     rng, changes = env.rng, {}
     if rng.random() < 0.2:
@@ -61,7 +61,7 @@ def some_answer(env: RequesterEnv, waiting: Waiting) -> None:
         env.stray(dataclasses.replace(response, tag=(response.tag - CONFIG.tags) % (1 << 16)))
 
 
-async def serve_in_any_order(env: RequesterEnv, hold: int) -> None:
+async def serve_in_any_order(env: Environment, hold: int) -> None:
     """Keep up to ``hold`` requests back, and answer any of those."""
     while True:
         await env.edge
@@ -71,7 +71,7 @@ async def serve_in_any_order(env: RequesterEnv, hold: int) -> None:
             del env.arrived[place]
 
 
-def set_pauses(env: RequesterEnv, names: tuple[str, str, str, str]) -> None:
+def set_pauses(env: Environment, names: tuple[str, str, str, str]) -> None:
     streams = (env.commands, env.requests, env.responses, env.completions)
     for stream, name in zip(streams, names, strict=True):
         stream.pause = PAUSES[name](Random(env.rng.random()))
@@ -90,7 +90,7 @@ def set_pauses(env: RequesterEnv, names: tuple[str, str, str, str]) -> None:
     ]
 )
 async def everything_at_once(dut, pauses):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     set_pauses(env, pauses)
     cocotb.start_soon(serve_in_any_order(env, CONFIG.tags // 2))
@@ -101,7 +101,7 @@ async def everything_at_once(dut, pauses):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def some_answers_come_late_or_never(dut):
-    env, timeout = RequesterEnv(dut), 700
+    env, timeout = Environment(dut), 700
     await env.start(timeout=timeout)
     lost: list[Waiting] = []
 
@@ -132,7 +132,7 @@ async def some_answers_come_late_or_never(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 @cocotb.parametrize(timeout=[1, 50])
 async def all_time_out_at_once(dut, timeout):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start(timeout=timeout)
     held = [False]
     env.completions.pause = lambda: held[0]
@@ -149,7 +149,7 @@ async def all_time_out_at_once(dut, timeout):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def nothing_times_out_without_a_time_out(dut):
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start(timeout=0)
     env.send(*(env.command(Opcode.READ) for _ in range(CONFIG.tags)))
     await ClockCycles(dut.clk, 3000)
@@ -162,7 +162,7 @@ async def nothing_times_out_without_a_time_out(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def an_answer_meets_its_time_out(dut):
     """Whichever comes first completes the command, the other leaves no trace but a stray response."""
-    env, timeout = RequesterEnv(dut), 40
+    env, timeout = Environment(dut), 40
     await env.start(timeout=timeout)
     for delay in range(timeout - 2, timeout + 4 * CONFIG.tags + 12):
         env.send(env.command(Opcode.READ, 2 * BUS))
@@ -185,7 +185,7 @@ async def an_answer_meets_its_time_out(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def resets_in_the_middle(dut):
     """Afterwards, nobody waits for what was asked before."""
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     set_pauses(env, ("never", "random", "random", "bursts"))
     cocotb.start_soon(serve_in_any_order(env, CONFIG.tags // 2))
@@ -205,7 +205,7 @@ async def resets_in_the_middle(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def the_table_changes_under_traffic(dut):
     """Each command sees the table whole, as it was before a write or as it is after; once the outcome is out, after."""
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     cocotb.start_soon(serve_in_any_order(env, 0))
     going = True
@@ -235,7 +235,7 @@ async def one_line_after_the_other(dut, opcode):
     """64-byte operations without a clock lost, in and out, as long as there are tags."""
     if CONFIG.tags < 64:
         return
-    env, count = RequesterEnv(dut), 200
+    env, count = Environment(dut), 200
     await env.start()
     spans: dict[str, list[int]] = {"commands": [], "requests": [], "completions": []}
 
@@ -268,7 +268,7 @@ async def one_line_after_the_other(dut, opcode):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def step_by_step_with_the_whole_model(dut):
     """One thing at a time, so that the model has to agree on tags, counters and every completion."""
-    env = RequesterEnv(dut)
+    env = Environment(dut)
     await env.start()
     model = Requester(CONFIG, env.cam)
     flying: list[tuple[int, Operation]] = []  # the requester's tag, the model's request

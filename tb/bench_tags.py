@@ -9,7 +9,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from xoe.tags import TAG_BITS, Tags
-from xoe_hdl.command_check import RECORD
+from xoe_hdl.requester.command_check import RECORD
 from xoe_tb import drive_struct, params, reset, start
 
 TAGS = params()["tags"]

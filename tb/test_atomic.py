@@ -1,6 +1,6 @@
 import pytest
 
-from xoe_hdl.atomic import Atomic
+from xoe_hdl.responder.atomic import Atomic
 from xoe_sim.build import run_bench
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from xoe.config import ConfigError
-from xoe_hdl.fall_through_queue import FallThroughQueue
+from xoe_hdl.queues import FallThroughQueue
 from xoe_sim.build import run_bench
 
 

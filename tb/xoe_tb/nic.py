@@ -12,12 +12,12 @@ from cocotb.triggers import RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiRam
 
-from command_streams import CommandSource, CompletionSink
 from xoe.cam import CamError, Page
 from xoe_hdl.layouts import CFG
 from xoe_hdl.nic import Nic
 
 from .bench import drive_struct, read_struct
+from .command import CommandSource, CompletionSink
 from .frame import FrameMonitor, FrameSink
 from .layout import pack, unpack
 from .stream import Beat, StreamSource

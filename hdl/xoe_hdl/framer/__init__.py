@@ -1,0 +1,5 @@
+"""Operations to frames: ``Framer`` and its parts."""
+
+from .framer import COUNTERS, Framer
+
+__all__ = ["COUNTERS", "Framer"]
