@@ -254,12 +254,14 @@ async def sequence_numbers_wrap(dut):
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
-async def same_flow_in_frames_of_one_beat(dut):
-    """Frames of one flow right behind each other, apart only by their destination queue pair."""
+@cocotb.parametrize(flows=[1, 2])
+async def same_flow_in_frames_of_one_beat(dut, flows):
+    """Frames of one flow right behind each other, apart only by their destination queue pair; or of two, by turns."""
     bench = Bench(dut)
     await bench.start()
     for count in range(100):
-        bench.send(Operation(Opcode.READ, tag=count), dataclasses.replace(ROUTE, remote_qp=count % 2))
+        route = dataclasses.replace(ROUTE, remote_qp=count % 2, local_qp=count // 2 % flows)
+        bench.send(Operation(Opcode.READ, tag=count), route)
     await bench.check()
     assert len(bench.frames) == 100
 
