@@ -374,6 +374,41 @@ async def an_idle_wire_waits_for_what_is_to_be_gathered(dut, gather):
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
+async def what_is_gathered_counts_from_the_frame_begun(dut):
+    """Short operations after a large frame: theirs waits for enough of them, and for hardly more."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.set(mtu=params()["mtu"], gather=240)
+    for _ in range(3):
+        bench.send(write(bench.rng, 256))
+        await bench.check()
+        first = len(bench.frames)
+        for _ in range(40):
+            bench.send(write(bench.rng, 48))
+        await bench.check()
+        assert 240 <= len(bench.frames[first]) - 40 <= 240 + 3 * 64
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_wire_that_stops_for_long(dut):
+    """Both inputs are held back once the store is full, nothing is lost, and it goes on."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.set(mtu=params()["mtu"])
+    held = True
+    bench.sink.pause = lambda: held
+    line = Line(dut)
+    for _ in range(3 * params()["mtu"] // 256):
+        bench.send(write(bench.rng, 256))
+        bench.send(Operation(Opcode.READ | RESPONSE_BIT, 0, 0, 256, bench.rng.randbytes(256)), RESPONSE_ROUTE)
+    while not line.accepted or line.clock < line.accepted[-1] + 60:
+        await RisingEdge(dut.clk)
+    assert len(line.accepted) < 6 * params()["mtu"] // bench.size
+    held = False
+    await bench.check()
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
 async def what_trickles_in_does_not_hold_up_the_other_input(dut):
     """A response now and then goes out between frames of requests, which grow; the wire is idle for one request."""
     bench = Bench(dut)
