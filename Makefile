@@ -9,6 +9,8 @@ WAVES ?=
 JOBS ?= 2
 TESTS ?=
 
+export TRACE
+
 .PHONY: help sim test lint verilog clean setup
 
 help: ## list the commands
@@ -19,7 +21,7 @@ help: ## list the commands
 
 sim: setup ## run a workload over two NICs and check every byte against the golden models
 	@$(PYTHON_RUN) -m xoe_sim --sim "$(SIM)" --width "$(WIDTH)" --seed "$(SEED)" \
-		$(if $(TRACE),--trace "$(TRACE)") $(if $(filter-out 0,$(WAVES)),--waves)
+		$(if $(TRACE),--trace "$$TRACE") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: setup ## run all tests: models, blocks, NIC
 	@$(PYTHON_RUN) -m pytest -n $(JOBS) --maxschedchunk 1 $(TESTS)

@@ -47,6 +47,7 @@ class Run:
         self, work: Workload, prediction: Prediction, sides: list[NicSide], progress: TextIO = sys.stderr
     ) -> None:
         self.work, self.prediction, self.sides, self.progress = work, prediction, sides, progress
+        self.begun = 0  # clock in which the first phase began
         self.mismatches: list[str] = []
         self.latencies: list[int] = []
         self.completed = 0
@@ -55,6 +56,7 @@ class Run:
 
     async def carry(self) -> None:
         """Every phase, each when the one before is complete."""
+        self.begun = round(get_sim_time("ns")) // CLOCK_NS
         for number, phase in enumerate(self.work.phases):
             before = [len(side.wire.frames) for side in self.sides]
             tasks = [
@@ -171,7 +173,8 @@ def figures(run: Run, width: int, compared: int) -> dict:
         "ideal_beats": math.ceil(sum(len(data) for data, _, _ in frames) / step),
         "busiest_ideal": busiest[0],
         "busiest_clocks": busiest[1],
-        "cycles": round(get_sim_time("ns")) // CLOCK_NS,
+        "cycles": round(get_sim_time("ns")) // CLOCK_NS - run.begun,
+        "setup_cycles": run.begun,
         "latency_median": percentile(run.latencies, 0.5),
         "latency_p99": percentile(run.latencies, 0.99),
         "drops": _drops(run.sides),

@@ -23,3 +23,10 @@ def test_fall_through_queue(depth, margin, sim):
 def test_parameters_out_of_bounds(depth, margin, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
         FallThroughQueue(16, depth, margin)
+
+
+@pytest.mark.parametrize(("sim", "file"), [("verilator", "dump.vcd"), ("icarus", "dump.fst")])
+def test_waves_are_left_in_the_folder_of_the_run(sim, file):
+    queue = FallThroughQueue(16, 2)
+    folder = run_bench(queue, "waves", "bench_fall_through_queue", {"depth": 2, "margin": 0}, sim, waves=True)
+    assert (folder / file).stat().st_size > 1000

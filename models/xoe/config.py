@@ -19,7 +19,7 @@ def check_range(name: str, value: int, low: int, high: int) -> None:
 
 def check_choice(name: str, value: int, allowed: tuple[int, ...]) -> None:
     """Raise ConfigError unless ``value`` is one of ``allowed``."""
-    if isinstance(value, bool) or value not in allowed:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         raise ConfigError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}")
 
 

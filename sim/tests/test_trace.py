@@ -56,7 +56,12 @@ def test_the_boot_reads():
         (HEAD + "0,put,0,5\n", ":2: bytes must be a whole number below 2^64, not None"),
         (HEAD + "0,put,0,5,1\n0,shout,0,5,1\n", ":3: op must be one of all_to_all, all_to_allv, put, get, not 'shout'"),
         ("op,source,addr,data_hex\nAccessAckData,3,,00\n", ":2: data for source 3, which asked for none"),
-        ("op,source,addr,data_hex\nGet,3,0x10,\nAccessAckData,3,,0g\n", ":3: data_hex must be hexadecimal bytes"),
+        (
+            "op,source,addr,data_hex\nGet,3,0x10,\nAccessAckData,3,,0g\n",
+            ":3: data_hex must be hexadecimal, 1 to 256 bytes",
+        ),
+        ("op,source,addr,data_hex\nGet,3,0x10,\nAccessAckData,3\n", ":3: data_hex must be hexadecimal, 1 to 256 bytes"),
+        ("op,source,addr,data_hex\nGet,3,ffffffffffffffff,\nAccessAckData,3,,0000\n", ":3: the data must end below"),
         ("op,source,addr,data_hex\nGet,3,ten,\n", ":2: addr must be a whole number below 2^64, not 'ten'"),
     ],
 )
@@ -72,18 +77,36 @@ def test_a_missing_trace_is_refused(tmp_path):
 
 
 def test_a_rank_that_is_not_there_is_refused():
-    with pytest.raises(TraceError, match="line 7: dst_rank must be below 8, not 8"):
+    with pytest.raises(TraceError, match="t:7: dst_rank must be below 8, not 8"):
         build(Trace("t", (Message(0, "put", 0, 8, 1, 7),)), 1)
 
 
-def test_too_much_for_a_page_is_refused():
-    with pytest.raises(TraceError, match="must fit a page of 1 GB"):
-        build(Trace("t", (Message(0, "put", 0, 7, 1 << 30),)), 1)
+def test_too_much_memory_is_refused():
+    most = (1 << 25) - 4096
+    build(Trace("t", (Message(0, "put", 0, 7, most),)), 1)
+    with pytest.raises(TraceError, match=f"t: one rank may get {most} bytes, not {most + 1}"):
+        build(Trace("t", (Message(0, "put", 0, 7, most + 1),)), 1)
+
+
+@pytest.mark.parametrize("message", [Message(0, "put", 0, 3, 9), Message(0, "put", 0, 7, 0)])
+def test_a_trace_in_which_nothing_crosses_is_refused(message):
+    with pytest.raises(TraceError, match="t: no message has bytes for a rank on another NIC"):
+        build(Trace("t", (message,)), 1)
+
+
+def test_reads_without_data_are_refused(tmp_path):
+    with pytest.raises(TraceError, match="no Get has its AccessAckData"):
+        build(read_trace(given(tmp_path / "t.csv", "op,source,addr,data_hex\nGet,0,0x0,\n")), 1)
+
+
+def test_lines_are_those_of_the_file_and_a_byte_order_mark_is_none_of_the_columns(tmp_path):
+    with pytest.raises(TraceError, match=":4: bytes must be"):
+        read_trace(given(tmp_path / "t.csv", "\ufeff" + HEAD + "0,put,0,5,1\n\n0,put,0,5,x\n"))
 
 
 def test_reads_too_far_apart_are_refused(tmp_path):
     text = "op,source,addr,data_hex\nGet,0,0x0,\nAccessAckData,0,,00\nGet,0,0x80000000,\nAccessAckData,0,,00\n"
-    with pytest.raises(TraceError, match="must lie in one page of 1 GB"):
+    with pytest.raises(TraceError, match="must lie in one page of 134217728 bytes, not of 2\\^32"):
         build(read_trace(given(tmp_path / "trace.csv", text)), 1)
 
 

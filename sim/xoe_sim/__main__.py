@@ -36,7 +36,7 @@ def main() -> int:
         trace = read_trace(options.trace) if options.trace else generate(options.seed)
         build(trace, options.seed)  # what is wrong with a trace is said before anything is built
         result = run_workload(options, NicConfig(data_width=options.width))
-    except (TraceError, ConfigError, RunError) as error:
+    except (TraceError, ConfigError, RunError, OSError) as error:
         print(f"xoe_sim: {error}", file=sys.stderr)
         return 2
     print(report.table(result))

@@ -31,4 +31,4 @@ def shown(path: Path) -> Iterator[None]:
     finally:
         is_over.set()
         reader.join()
-        path.unlink()
+        path.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -12,6 +13,7 @@ from xoe.config import NicConfig
 from xoe_hdl.nic import Nic
 
 from .build import BenchError, BuildError, make_build, run
+from .cache import locked
 from .link import link_verilog
 from .progress import shown
 from .tools import MissingToolError
@@ -29,11 +31,17 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
     Raises:
         RunError: a tool is missing, the design cannot be built, or the simulation ended early.
     """
-    nic = Nic(config)
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
+    with locked(output):  # two runs at a time would mix their files
+        return _run_workload(options, config, output)
+
+
+def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[str, Any]:
+    nic = Nic(config)
     result_file = output / "result.json"
-    result_file.unlink(missing_ok=True)
+    for old in (result_file, output / "wire.pcap", *output.glob("dump.*")):
+        old.unlink(missing_ok=True)
     sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP)}
     parameters = {
         "width": config.data_width,
@@ -46,9 +54,11 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
         print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)
         build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves)
         with shown(Path(parameters["progress"])):
-            run(build, "bench_workload", parameters, options.seed)
+            folder = run(build, "bench_workload", parameters, options.seed)
     except (MissingToolError, BuildError, BenchError) as error:
         raise RunError(str(error)) from None
+    for waves in folder.glob("dump.*"):
+        shutil.copy(waves, output)
     result = json.loads(result_file.read_text()) | {"simulator": options.sim, "seed": options.seed}
     result_file.write_text(json.dumps(result, indent=2) + "\n")
     return result

@@ -36,6 +36,14 @@ class Icarus(_Environment, runner.Icarus):
     # The last -g wins; with cocotb's -g2012 Yosys's time-zero trigger does not fire, and outputs stay X.
     BUILD_ARGS = ("-g2005",)
 
+    def _create_iverilog_dump_file(self) -> None:
+        """Record waves in the run's folder. cocotb's own file is SystemVerilog, which -g2005 refuses."""
+        self.iverilog_dump_file.write_text(
+            "module cocotb_iverilog_dump;\n"
+            f'  initial begin $dumpfile("dump.fst"); $dumpvars(0, {self.hdl_toplevel}); end\n'
+            "endmodule\n"
+        )
+
     @classmethod
     def identity(cls) -> tuple[str, ...]:
         """What a build depends on, beside the design."""

@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from xoe.wire import DATA_MAX
+
 PUT_OPS = ("all_to_all", "all_to_allv", "put")
 GET_OPS = ("get",)
 MESSAGE_COLUMNS = ("phase", "op", "src_rank", "dst_rank", "bytes")
@@ -63,13 +65,14 @@ def read_trace(path: Path) -> Trace:
         TraceError: the file cannot be read, has other columns, or a row is not sound.
     """
     try:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read: {error}") from None
-    columns = set(rows[0]) if rows else set()
+    columns = set(rows[0][1]) if rows else set()
     if columns.issuperset(MESSAGE_COLUMNS):
-        return Trace(path.name, messages=tuple(_message(path, line, row) for line, row in enumerate(rows, 2)))
+        return Trace(path.name, messages=tuple(_message(path, line, row) for line, row in rows))
     if columns.issuperset(READ_COLUMNS):
         return Trace(path.name, reads=_recorded_reads(path, rows))
     raise TraceError(
@@ -95,25 +98,32 @@ def _message(path: Path, line: int, row: dict[str, str]) -> Message:
     return Message(phase, row["op"], src, dst, size, line)
 
 
-def _recorded_reads(path: Path, rows: list[dict[str, str]]) -> tuple[RecordedRead, ...]:
+def _recorded_reads(path: Path, rows: list[tuple[int, dict[str, str]]]) -> tuple[RecordedRead, ...]:
     """Pair each Get with the next AccessAckData of the same source id."""
     waiting: dict[str, int] = {}
     found = []
-    for line, row in enumerate(rows, 2):
+    for line, row in rows:
         if row["op"] == "Get":
             waiting[row["source"]] = _number(path, line, row, "addr", 16)
         elif row["op"] == "AccessAckData":
             if row["source"] not in waiting:
                 raise TraceError(f"{path}:{line}: data for source {row['source']}, which asked for none")
-            found.append(RecordedRead(waiting.pop(row["source"]), _hex(path, line, row["data_hex"])))
+            read = RecordedRead(waiting.pop(row["source"]), _hex(path, line, row["data_hex"]))
+            if read.address + len(read.data) > ADDRESS_LIMIT:
+                raise TraceError(f"{path}:{line}: the data must end below 2^64, not at {read.address:#x} and after")
+            found.append(read)
     return tuple(found)
 
 
-def _hex(path: Path, line: int, text: str) -> bytes:
+def _hex(path: Path, line: int, text: str | None) -> bytes:
     try:
-        return bytes.fromhex(text)
+        found = bytes.fromhex(text or "")
     except ValueError:
-        raise TraceError(f"{path}:{line}: data_hex must be hexadecimal bytes, not {text[:20]!r}") from None
+        found = b""
+    if not 1 <= len(found) <= DATA_MAX:
+        start = (text or "")[:20]
+        raise TraceError(f"{path}:{line}: data_hex must be hexadecimal, 1 to {DATA_MAX} bytes, not {start!r}")
+    return found
 
 
 def generate(seed: int, ranks: int = 8) -> Trace:

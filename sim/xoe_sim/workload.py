@@ -16,7 +16,8 @@ from xoe.wire import DATA_MAX, Opcode, Rights
 from .trace import Message, RecordedRead, Trace, TraceError
 
 RANKS = 8
-PAGE_MIN, PAGE_MAX = 12, 30  # log2 of what the CAM can hold
+PAGE_MIN = 12  # log2 of the smallest page that the CAM can hold
+MEMORY_MAX = 1 << 27  # bytes of a NIC's memory that a run fills and compares
 COUNTER = 0  # offset of a rank's counter in its region
 BUFFERS = 4096  # offset of its receive buffers
 VIRTUAL_BASE = 1 << 44
@@ -68,9 +69,9 @@ def build(trace: Trace, seed: int, nics: int = 2) -> Workload:
     """Lay out a trace's memory and turn it into commands.
 
     Raises:
-        TraceError: a rank that does not exist, or more memory than a page can map.
+        TraceError: a rank that does not exist, more memory than a run can fill, or nothing that crosses the link.
     """
-    return _from_reads(trace, seed) if trace.reads else _from_messages(trace, seed, nics)
+    return _from_messages(trace, seed, nics) if trace.messages else _from_reads(trace, seed)
 
 
 def _log2_size(size: int) -> int:
@@ -87,6 +88,8 @@ def _from_messages(trace: Trace, seed: int, nics: int) -> Workload:
             nic[counter : counter + 8] = bytes(8)
     phases = []
     crossing = [message for message in trace.messages if place.crosses(message)]
+    if not crossing:
+        raise TraceError(f"{trace.name}: no message has bytes for a rank on another NIC")
     for phase in sorted({message.phase for message in crossing}):
         steps: list[list[Step]] = [[] for _ in range(nics)]
         for message in crossing:
@@ -108,12 +111,13 @@ class _Placement:
             for column in ("src_rank", "dst_rank"):
                 rank = getattr(message, column)
                 if rank >= RANKS:
-                    raise TraceError(f"line {message.line}: {column} must be below {RANKS}, not {rank}")
+                    raise TraceError(f"{trace.name}:{message.line}: {column} must be below {RANKS}, not {rank}")
             self.offsets[message] = used[message.dst_rank]
             used[message.dst_rank] += message.size
         self.region_log2 = _log2_size(max(used))
-        if self.region_log2 > PAGE_MAX:
-            raise TraceError(f"the messages to one rank must fit a page of 1 GB, not {max(used)} bytes")
+        if self.ranks_per_nic << self.region_log2 > MEMORY_MAX:
+            most = MEMORY_MAX // self.ranks_per_nic - BUFFERS
+            raise TraceError(f"{trace.name}: one rank may get {most} bytes, not {max(used) - BUFFERS}")
 
     def nic(self, rank: int) -> int:
         return rank // self.ranks_per_nic
@@ -171,14 +175,16 @@ def _steps(message: Message, place: _Placement, rng: random.Random) -> list[Step
 def _from_reads(trace: Trace, seed: int) -> Workload:
     """NIC 0 reads at the recorded addresses; NIC 1 has the recorded data there."""
     reads = trace.reads
+    if not reads:
+        raise TraceError(f"{trace.name}: no Get has its AccessAckData")
     low = min(read.address for read in reads)
     size_log2 = _log2_size(max(read.address + len(read.data) for read in reads) - low)
     start = low >> size_log2 << size_log2
     if any(read.address + len(read.data) > start + (1 << size_log2) for read in reads):
         size_log2 += 1
         start = low >> size_log2 << size_log2
-    if size_log2 > PAGE_MAX:
-        raise TraceError(f"{trace.name}: the reads must lie in one page of 1 GB, not in 2^{size_log2} bytes")
+    if 1 << size_log2 > MEMORY_MAX:
+        raise TraceError(f"{trace.name}: the reads must lie in one page of {MEMORY_MAX} bytes, not of 2^{size_log2}")
     rng = random.Random(seed)
     memory = [bytearray(rng.randbytes(1 << PAGE_MIN)), bytearray(rng.randbytes(1 << size_log2))]
     steps = [_recorded(read, memory[1], start) for read in reads]
