@@ -6,11 +6,16 @@ import sys
 
 from amaranth.hdl import Shape
 from amaranth.lib import data
+from amaranth.lib.wiring import In
 
-from xoe.document import draw_table, redraw_file
+from xoe.cam import CamError
+from xoe.config import NicConfig
+from xoe.document import draw_table, enumeration_table, redraw_file
 
 from .cam_writer import write_layout
 from .layouts import CFG, TRANSLATION, WINDOW, command_beat, completion_beat
+from .nic import Nic
+from .verilog import module_ports
 
 _WIDTH = 64  # any: bit numbers are drawn relative to it
 
@@ -45,6 +50,23 @@ def cfg_table() -> str:
     return draw_table(("port", "width"), ((f"`cfg_{name}`", width) for name, _, width in _fields(CFG)))
 
 
+def ports_table() -> str:
+    """Every port of the NIC at 64 bits but settings and counters, which have tables of their own."""
+    rows = (
+        (f"`{port.name}`", "in" if port.flow is In else "out", len(port.value))
+        for port in module_ports(Nic(NicConfig(data_width=_WIDTH)))
+        if not port.name.startswith(("cfg_", "counters_"))
+    )
+    return draw_table(("port", "direction", "width"), rows)
+
+
+def counters_table() -> str:
+    """Each block's counters."""
+    blocks = Nic(NicConfig()).counters.shape()
+    rows = ((f"`counters_{block}_`", ", ".join(f"`{name}`" for name in field.shape.members)) for block, field in blocks)
+    return draw_table(("prefix", "counters"), rows)
+
+
 def tables() -> dict[str, str]:
     """Every table of the document, by its name there."""
     return {
@@ -53,6 +75,9 @@ def tables() -> dict[str, str]:
         "translation": tdata_table(write_layout(TRANSLATION)),
         "window": tdata_table(write_layout(WINDOW)),
         "cfg": cfg_table(),
+        "outcomes": enumeration_table(CamError),
+        "ports": ports_table(),
+        "counters": counters_table(),
     }
 
 
