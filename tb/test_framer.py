@@ -5,24 +5,29 @@ from xoe_hdl.framer import Framer
 from xoe_sim.build import run_bench
 
 SIMS = ["verilator", "icarus"]
-SHORT = ["frames_are_filled_to_the_mtu", "frames_of_one_operation_are_back_to_back", "the_wire_is_full"]
+SHORT = [
+    ("bench_framer", "frames_are_filled_to_the_mtu"),
+    ("bench_framer_speed", "frames_of_one_operation_are_back_to_back"),
+    ("bench_framer_speed", "the_wire_is_full"),
+]
 
 
-def run(width, counter_width=32, first_sequence=0, mtu=4096, **options):
+def run(width, bench="bench_framer", counter_width=32, first_sequence=0, mtu=4096, **options):
     config = NicConfig(data_width=width, mtu=mtu, queue_pairs=8, counter_width=counter_width)
     params = {"mtu": mtu, "queue_pairs": 8, "counter_width": counter_width, "first_sequence": first_sequence}
-    run_bench(Framer(config, first_sequence), f"framer_{width}", "bench_framer", params, **options)
+    run_bench(Framer(config, first_sequence), f"framer_{width}", bench, params, **options)
 
 
+@pytest.mark.parametrize("bench", ["bench_framer", "bench_framer_speed"])
 @pytest.mark.parametrize("width", [64, 512])
-def test_framer(width):
-    run(width)
+def test_framer(width, bench):
+    run(width, bench)
 
 
 @pytest.mark.parametrize("width", [128, 256])
-@pytest.mark.parametrize("testcase", SHORT)
-def test_other_widths(width, testcase):
-    run(width, testcase=testcase)
+@pytest.mark.parametrize(("bench", "testcase"), SHORT)
+def test_other_widths(width, bench, testcase):
+    run(width, bench, testcase=testcase)
 
 
 @pytest.mark.parametrize("sim", SIMS)

@@ -29,8 +29,8 @@ def frame_rows(width: int, mtu: int) -> int:
     return (lead_words(words) + (mtu - OVERHEAD) * 8 // WORD) // words + 1
 
 
-def beats_max(width: int) -> int:
-    """Beats of ``width`` bits that the largest operation takes, however it lies."""
+def operation_rows(width: int) -> int:
+    """Rows of ``width`` bits that the largest operation takes, however it lies."""
     return -(-(HEADER_WORDS * WORD + DATA_MAX * 8) // width) + 1
 
 
@@ -130,7 +130,7 @@ class Framer(wiring.Component):
     def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:
         """Keep count of closed frames, and of whether the wire falls idle unless one is closed after this operation."""
         closed, recent, is_low = Signal(range(FRAMES + 1)), Signal(2), Signal()
-        m.d.comb += is_low.eq(emitter.backlog < beats_max(self.config.data_width) + 6)
+        m.d.comb += is_low.eq(emitter.backlog < operation_rows(self.config.data_width) + 6)
         m.d.sync += [
             closed.eq(closed + gatherer.closed - emitter.sent),
             recent.eq(Cat(gatherer.closed, recent)),  # frames that the backlog does not have yet
