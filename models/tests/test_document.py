@@ -3,20 +3,26 @@ from pathlib import Path
 import pytest
 
 from vectors import FOLDER
-from xoe.document import redraw, tables
+from xoe.document import DOCUMENTS, redraw, settings_table, wire_format
+from xoe.transport import TransportSettings
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "wire-format.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_tables_are_those_of_the_declarations():
-    text = DOCUMENT.read_text()
-    assert redraw(text, tables()) == text, "run: python -m xoe.document docs/wire-format.md"
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_tables_are_those_of_the_declarations(name):
+    text = (DOCS / name).read_text()
+    assert redraw(text, DOCUMENTS[name]()) == text, f"run: python -m xoe.document docs/{name}"
+
+
+def test_every_setting_is_explained():
+    assert all(len(line) > 40 for line in settings_table(TransportSettings).splitlines()[2:])
 
 
 def test_the_example_is_the_vector():
-    assert (FOLDER / "atomics.txt").read_text() in DOCUMENT.read_text()
+    assert (FOLDER / "atomics.txt").read_text() in (DOCS / "wire-format.md").read_text()
 
 
 def test_a_document_without_a_place_for_a_table_is_refused():
     with pytest.raises(ValueError, match="one place for the table 'frame header'"):
-        redraw("", tables())
+        redraw("", wire_format())

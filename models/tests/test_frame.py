@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from vectors import VECTORS
 from xoe import FieldError, Frame, FrameError, FrameHeader, Opcode, Operation, Reason, Status, TrafficClass, VlanTag
-from xoe.wire import FRAME_MIN, GRID, RESPONSE_BIT
+from xoe.operation import padded
+from xoe.wire import FRAME_MIN, GRID, RESPONSE_BIT, Kind
 
 A, B = 0x02000000000A, 0x02000000000B
 
@@ -125,14 +126,34 @@ operations = st.lists(
 ).map(tuple)
 tags = st.lists(st.builds(VlanTag, st.integers(0, 7), st.integers(0, 1), st.integers(0, 4095)), max_size=2).map(tuple)
 macs = st.integers(0, 2**48 - 1)
-frames = st.builds(Frame, macs, macs, headers, operations, tags)
+data_frames = st.builds(Frame, macs, macs, headers.map(lambda header: with_kind(header, Kind.DATA)), operations, tags)
+bodies = st.binary(max_size=40).map(padded)
+other_frames = st.builds(
+    Frame, macs, macs, headers.filter(lambda header: header.kind != Kind.DATA), tags=tags, body=bodies
+)
+frames = data_frames | other_frames
+
+
+def with_kind(header, kind):
+    return dataclasses.replace(header, kind=kind)
+
+
+def payload_size(frame):
+    return sum(operation.size for operation in frame.operations) + len(frame.body)
+
+
+def test_a_frame_of_the_wrong_kind_is_refused():
+    with pytest.raises(FieldError, match=r"Frame\.body must be empty in a frame of its kind"):
+        dataclasses.replace(READ, body=bytes(8)).encode()
+    with pytest.raises(FieldError, match=r"Frame\.operations must be empty in a frame of its kind"):
+        dataclasses.replace(READ, header=with_kind(READ.header, Kind.ACK)).encode()
 
 
 @given(frames)
 def test_what_is_encoded_is_decoded(frame):
     data = frame.encode()
     assert len(data) >= FRAME_MIN
-    length = sum(operation.size for operation in frame.operations)
+    length = payload_size(frame)
     assert Frame.decode(data) == dataclasses.replace(frame, header=dataclasses.replace(frame.header, length=length))
 
 
@@ -149,11 +170,11 @@ def test_any_bytes_give_a_frame_or_the_one_error(data):
         assert isinstance(decoded(candidate), Frame | Reason)
 
 
-@given(frames.filter(lambda frame: frame.operations), st.data())
+@given(frames.filter(payload_size), st.data())
 def test_a_flipped_bit_is_never_taken_for_the_same_frame(frame, data):
     sent = bytearray(frame.encode())
     start = 14 + 4 * len(frame.tags)
-    end = start + 22 + sum(operation.size for operation in frame.operations) + 4
+    end = start + 22 + payload_size(frame) + 4
     bit = data.draw(st.integers(start * 8, end * 8 - 1))
     mark = start * 8 + 12
     if bit == mark:

@@ -1,17 +1,32 @@
-"""Draws the tables of ``docs/wire-format.md`` from the declarations: ``python -m xoe.document docs/wire-format.md``.
+"""Draws the tables of documents from the declarations: ``python -m xoe.document docs/wire-format.md``.
 
 Each table stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; what is between is replaced.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
 
 from .header import Header
-from .wire import ATOMICS, RESPONSE_BIT, SUPPORTED, FrameHeader, Opcode, OperationHeader, Status, TrafficClass
+from .transport import TransportSettings
+from .wire import (
+    ATOMICS,
+    RESPONSE_BIT,
+    SUPPORTED,
+    AckBody,
+    ControlBody,
+    FrameHeader,
+    Opcode,
+    OperationHeader,
+    Status,
+    TrafficClass,
+)
 
 
 def draw_table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
@@ -63,8 +78,26 @@ def enumeration_table(members: type[IntEnum]) -> str:
     return draw_table(("value", "meaning"), ((int(member), _words(member)) for member in members))
 
 
-def tables() -> dict[str, str]:
-    """Every table of the document, by its name there."""
+def _number(default: object) -> object:
+    return int(default) if isinstance(default, bool) else default
+
+
+def settings_table(settings: type) -> str:
+    """Name, default and meaning of each field of a dataclass, as its docstring explains them."""
+    text = inspect.getdoc(settings) or ""
+    rows = []
+    for field in dataclasses.fields(settings):
+        found = re.search(rf"^    {field.name}: (.*?)(?=^    \w+: |^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+        meaning = " ".join(found[1].split()) if found else ""
+        rows.append((f"`{field.name}`", _number(field.default), meaning))
+    return draw_table(("setting", "default", "meaning"), rows)
+
+
+Tables = dict[str, str]
+
+
+def wire_format() -> Tables:
+    """The tables of ``docs/wire-format.md``, by their names there."""
     return {
         "frame header": header_table(FrameHeader),
         "operation header": header_table(OperationHeader),
@@ -72,6 +105,18 @@ def tables() -> dict[str, str]:
         "status": enumeration_table(Status),
         "classes": enumeration_table(TrafficClass),
     }
+
+
+def transport() -> Tables:
+    """The tables of ``docs/transport.md``."""
+    return {
+        "control body": header_table(ControlBody),
+        "ack body": header_table(AckBody),
+        "settings": settings_table(TransportSettings),
+    }
+
+
+DOCUMENTS: dict[str, Callable[[], Tables]] = {"wire-format.md": wire_format, "transport.md": transport}
 
 
 def redraw(text: str, drawn: dict[str, str]) -> str:
@@ -100,5 +145,13 @@ def redraw_file(arguments: list[str], drawn: dict[str, str], usage: str) -> None
         sys.exit(f"{path}: {error}")
 
 
+def main(arguments: list[str]) -> None:
+    """Redraw the document that a command line names."""
+    name = Path(arguments[1]).name if len(arguments) == 2 else ""
+    if name not in DOCUMENTS:
+        sys.exit(f"usage: python -m xoe.document docs/{'|'.join(DOCUMENTS)}")
+    redraw_file(arguments, DOCUMENTS[name](), f"python -m xoe.document docs/{name}")
+
+
 if __name__ == "__main__":
-    redraw_file(sys.argv, tables(), "python -m xoe.document docs/wire-format.md")
+    main(sys.argv)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from .crc import frame_crc_bytes
 from .header import FieldError
-from .operation import Operation, split
+from .operation import Operation, padded, split
 from .wire import (
     CRC_SIZE,
     ETHERNET_HEADER,
@@ -19,6 +19,7 @@ from .wire import (
     VLAN_TAG,
     VLAN_TPIDS,
     FrameHeader,
+    Kind,
 )
 
 MAX_TAGS = 2
@@ -71,9 +72,10 @@ class VlanTag:
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """A frame: MAC addresses as 48-bit integers, tags outermost first, header, operations.
+    """A frame: MAC addresses as 48-bit integers, tags outermost first, header, and operations or a body.
 
-    ``header.length`` is set from the operations when the frame is encoded.
+    Data frames have operations; others a ``body`` of a multiple of 8 bytes, such as a packed ``AckBody``.
+    ``header.length`` is set from them when the frame is encoded.
     """
 
     destination: int
@@ -82,14 +84,18 @@ class Frame:
     operations: tuple[Operation, ...] = ()
     tags: tuple[VlanTag, ...] = ()
     ethertype: int = ETHERTYPE
+    body: bytes = b""
 
     def encode(self) -> bytes:
         """The frame from destination address to CRC, padded to 60 bytes; the MAC adds the FCS.
 
         Raises:
-            FieldError: a value that does not fit its field, or operations that exceed the largest MTU.
+            FieldError: a value that does not fit its field, operations that exceed the largest MTU, a body in a data
+                frame or operations in another.
         """
-        payload = b"".join(operation.encode() for operation in self.operations)
+        if self.body if self.header.kind == Kind.DATA else self.operations:
+            raise FieldError(f"Frame.{'body' if self.body else 'operations'} must be empty in a frame of its kind")
+        payload = b"".join(operation.encode() for operation in self.operations) + padded(self.body)
         if FrameHeader.SIZE + len(payload) + CRC_SIZE > MTU_MAX:
             raise FieldError(f"Frame.operations must fit an MTU of {MTU_MAX} bytes, not {len(payload)} bytes")
         for name, limit in (("destination", 48), ("source", 48), ("ethertype", 16)):
@@ -114,10 +120,12 @@ class Frame:
         if found != ethertype:
             raise FrameError(Reason.ETHERTYPE, f"{found:#06x}")
         header, payload = check_body(data[start:])
+        addresses = int.from_bytes(data[:6], "big"), int.from_bytes(data[6:12], "big")
+        if header.kind != Kind.DATA:
+            return cls(*addresses, header, (), tags, ethertype, payload)
         operations, is_whole = split(payload)
         if not is_whole:
             raise FrameError(Reason.MALFORMED)
-        addresses = int.from_bytes(data[:6], "big"), int.from_bytes(data[6:12], "big")
         return cls(*addresses, header, tuple(operations), tags, ethertype)
 
 

@@ -12,6 +12,7 @@ from .operation import Operation, padded
 from .parser import Route
 from .tags import Tags
 from .wire import (
+    ANSWER_STATUS_MAX,
     ATOMICS,
     CRC_SIZE,
     DATA_MAX,
@@ -200,7 +201,7 @@ class Requester:
 
 def fits(command: Command, response: Operation) -> bool:
     """Whether a response can be one to this command."""
-    if response.opcode != command.opcode | RESPONSE_BIT or response.status > max(Status):
+    if response.opcode != command.opcode | RESPONSE_BIT or response.status > ANSWER_STATUS_MAX:
         return False
     words = data_words(response.opcode, command.length)
     return response.status != Status.DONE or len(padded(response.data)) == words * GRID

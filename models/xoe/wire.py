@@ -89,6 +89,11 @@ class Status(IntEnum):
     UNSUPPORTED = 5
     MALFORMED = 6
     TIMED_OUT = 7
+    NOT_CONNECTED = 8
+    CONNECTION_LOST = 9
+
+
+ANSWER_STATUS_MAX = Status.TIMED_OUT  # those above it are said by a requester to its user, never in a frame
 
 
 class Rights(IntEnum):
@@ -112,17 +117,17 @@ class FrameHeader(Header):
     ce: int = bits(1, "Congestion mark, set by switches; taken as 0 by the CRC")
     ack_valid: int = bits(1, "ack is valid")
     credit_valid: int = bits(1, "credit_class and credit are valid")
-    reserved_flags: int = reserved(1)
+    nack: int = bits(1, "Go back: frame `ack` is missed, and those behind it are not kept")
     dst_node: int = bits(16, "Destination node")
     src_node: int = bits(16, "Source node")
     dst_qp: int = bits(12, "Destination queue pair")
     src_qp: int = bits(12, "Source queue pair")
-    epoch: int = bits(8, "Epoch of the connection")
-    seq: int = bits(24, "Sequence number (PSN) of this frame")
+    epoch: int = bits(8, "Epoch of the connection, as the destination chose it")
+    seq: int = bits(24, "Sequence number (PSN) of this frame; in an acknowledgement, of the data frame to come next")
     ack: int = bits(24, "Cumulative acknowledgement: the next PSN expected")
-    credit_class: int = bits(3, "Traffic class whose credit is returned")
+    credit_class: int = bits(3, "Traffic class that credit is about")
     reserved_credit: int = reserved(1)
-    credit: int = bits(20, "Cumulative count of credits freed, cyclic")
+    credit: int = bits(20, "Cumulative cyclic count of credits: freed, or in an acknowledgement consumed")
     reserved_length: int = reserved(2)
     length: int = bits(14, "Bytes of operations that follow, a multiple of 8")
     reserved_last: int = reserved(8)
@@ -141,6 +146,49 @@ class OperationHeader(Header):
     length: int = bits(12, "Bytes read, written or operated on: 1..256; 4 or 8 for atomics; 0 for a fence")
     reserved_middle: int = reserved(16)
     address: int = bits(64, "Remote address; 0 in a response")
+
+
+@dataclasses.dataclass(frozen=True)
+class AckBody(Header):
+    """Follows the header of an acknowledgement; words with 64 further bits of ``sack`` each may follow it."""
+
+    SIZE: ClassVar[int] = 16
+
+    sack: int = bits(64, "Bit n, counted from the least significant: frame `ack` + 1 + n is here")
+    freed_request: int = bits(20, "Credits freed of class 0")
+    freed_response: int = bits(20, "Credits freed of class 1")
+    freed_atomic: int = bits(20, "Credits freed of class 2")
+    reserved_last: int = reserved(4)
+
+
+class Message(IntEnum):
+    """What a control frame says."""
+
+    OPEN = 0
+    CLOSE = 1
+    CLOSED = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class ControlBody(Header):
+    """Follows the header of a control frame: what its sender offers for frames in the other direction."""
+
+    SIZE: ClassVar[int] = 16
+
+    message: int = bits(4, "0 open, 1 close, 2 closed", Message.OPEN)
+    echo_valid: int = bits(1, "The frame header's `epoch` is the destination's, heard from it; else it is 0")
+    is_open: int = bits(1, "The sender is open with these epochs; else it wants an answer")
+    reserved_message: int = reserved(2)
+    epoch: int = bits(8, "Epoch that frames to the sender of this one shall have")
+    first_seq: int = bits(24, "PSN of the first data frame that the sender of this one will send")
+    first_credit: int = bits(20, "Where its counts of credits begin, for every class")
+    credit_size: int = bits(4, "log2 of the bytes that a credit is worth, 5 to 11")
+    credit_request: int = bits(12, "Credits granted for class 0")
+    credit_response: int = bits(12, "Credits granted for class 1")
+    credit_atomic: int = bits(12, "Credits granted for class 2")
+    atomic_slots: int = bits(8, "Atomics that may be without an answer")
+    window: int = bits(8, "Frames that may be without acknowledgement")
+    reserved_last: int = reserved(12)
 
 
 def data_words(opcode: int, length: int, status: int = Status.DONE) -> int:

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from xoe.wire import RESPONSE_BIT, Status
+from xoe.wire import ANSWER_STATUS_MAX, RESPONSE_BIT, Status
 
 from ..delay import delayed
 from ..layouts import ID_BITS, LENGTH_BITS, STATUS_BITS, completion_beat, operation_beat
@@ -118,7 +118,7 @@ class Completer(wiring.Component):
         m.d.comb += [
             is_bad.eq(
                 (operation.opcode != record.opcode | RESPONSE_BIT)
-                | (operation.status > max(Status))
+                | (operation.status > ANSWER_STATUS_MAX)
                 | ~is_error & (operation.words != record.words)
             ),
             is_done.eq(kind[_RESPONSES] & ~is_bad & ~is_error),

@@ -27,7 +27,7 @@ from .command_check import CHECKED, UNDER_WAY, CommandCheck
 from .completer import REFUSAL, Completer
 from .tags import Tags
 
-REFUSED = [status for status in Status if status not in (Status.DONE, Status.TIMED_OUT)]
+REFUSED = [status for status in Status if Status.DONE < status < Status.TIMED_OUT]
 EVENTS = ("stray", "bad_response", "timed_out")
 
 COMMANDS = 16  # checked and translated ones that wait
