@@ -35,7 +35,7 @@ from xoe_tb import drive_struct, params, read_struct, start
 from xoe_tb.layout import pack, unpack
 from xoe_tb.pause import PAUSES
 
-FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 3, 6, 2  # clocks from an event to what is seen of it
+FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 3, 6, 3  # clocks from an event to what is seen of it
 LAG = 8  # clocks after which all that has to be known of an event is known
 OPTIONS = params()
 QUEUE_PAIRS, WINDOW, PAGES, MTU = (OPTIONS[name] for name in ("queue_pairs", "window", "pages", "mtu"))

@@ -102,8 +102,7 @@ class Acknowledging:
                 with m.If(self.first_bit.any):
                     c.look_at(self.first_bit.place, Flow.LEARN)
         with m.State("LEARN"):
-            m.d.comb += [c.free.valid.eq(1), c.free.payload.eq(c.frame.segment)]
-            m.d.comb += c.is_confirmed.eq(1)
+            m.d.comb += [c.free.valid.eq(1), c.is_confirmed.eq(1)]
             m.d.sync += [
                 s.pages.eq(s.pages - c.frame.segment.pages),
                 self.fresh.bit_select(c.place[: c.index_bits], 1).eq(0),

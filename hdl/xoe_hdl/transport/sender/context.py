@@ -107,6 +107,15 @@ class Context:
         for port in (self.frame_read, self.frame_write, self.track_read, self.track_write):
             m.d.comb += port.addr.eq(self._address(self.index))
         m.d.comb += [self.frame_write.data[name].eq(self.commit[name]) for name in self.frame.shape().members]
+        # While a frame waits to be sent again its order and time mean nothing.
+        m.d.comb += [
+            self.track_write.data.order.eq(self.s.order),
+            self.track_write.data.sent_at.eq(self.time[:STAMP_BITS]),
+            self.free.payload.eq(self.frame.segment),
+            self.failures.i.payload.eq(self.qp),
+            self.resends.i.payload.qp.eq(self.qp),
+            self.resends.i.payload.index.eq(self.index),
+        ]
 
     def _address(self, within: Value) -> Value:
         """Where a connection's entry is; with one connection its number is always 0."""
@@ -166,12 +175,7 @@ class Context:
     def count_transmission(self, tries: ValueLike) -> None:
         """Note that the frame of ``seq`` is sent now: its place in the ring, and time and order in its track."""
         m, s = self.m, self.s
-        m.d.comb += [
-            self.track_write.en.eq(1),
-            self.track_write.data.tries.eq(tries),
-            self.track_write.data.order.eq(s.order),
-            self.track_write.data.sent_at.eq(self.time[:STAMP_BITS]),
-        ]
+        m.d.comb += [self.track_write.en.eq(1), self.track_write.data.tries.eq(tries)]
         with m.If(~self.cfg.go_back_n):  # where loss is found by order
             m.d.comb += self.ring_write.en.eq(1)
             m.d.sync += s.order.eq(s.order + 1)
@@ -195,4 +199,4 @@ class Context:
         """Give the connection up, and tell whoever ends it."""
         m = self.m
         m.d.sync += self.s.failed.eq(1)
-        m.d.comb += [self.failures.i.valid.eq(1), self.failures.i.payload.eq(self.qp), self.events["failed"].eq(1)]
+        m.d.comb += [self.failures.i.valid.eq(1), self.events["failed"].eq(1)]

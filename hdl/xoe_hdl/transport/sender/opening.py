@@ -43,7 +43,7 @@ def add_shut(c: Context, ending: stream.Interface) -> None:
             m.d.sync += number.eq(0)
             c.look_at(0, Flow.SHUT)
     with m.State("SHUT"):
-        m.d.comb += [c.free.valid.eq(c.is_outstanding & s.alive), c.free.payload.eq(c.frame.segment)]
+        m.d.comb += c.free.valid.eq(c.is_outstanding & s.alive)
         with m.If(~s.alive | c.is_past):
             m.d.sync += [s.alive.eq(0), s.count.eq(0), s.pages.eq(0)]
             m.d.comb += ending.ready.eq(1)

@@ -107,19 +107,18 @@ class Sender(wiring.Component):
         m = Module()
         c = Context(m, self.queue_pairs, self.window, self.pages)
         acknowledging = Acknowledging(c)
-        m.d.comb += [
-            c.cfg.eq(self.cfg),
+        kinds = {"is_probe": c.is_probing, "is_timeout": c.events["timeouts"], "is_failed": c.events["failed"]}
+        m.d.comb += [c.cfg.eq(self.cfg), self.jobs.valid.eq(c.job.valid), self.jobs.payload.eq(c.job.payload)]
+        m.d.sync += [
             self.free.eq(c.free),
             self.grants.eq(c.grant),
             self.confirmed.valid.eq(c.is_confirmed),
             self.confirmed.qp.eq(c.qp),
             self.confirmed.atomics.eq(c.frame.atomics),
-            self.jobs.valid.eq(c.job.valid),
-            self.jobs.payload.eq(c.job.payload),
+            self.incidents.valid.eq(Cat(kinds.values()).any()),
+            self.incidents.qp.eq(c.qp),
+            *(self.incidents[kind].eq(event) for kind, event in kinds.items()),
         ]
-        kinds = {"is_probe": c.is_probing, "is_timeout": c.events["timeouts"], "is_failed": c.events["failed"]}
-        m.d.comb += [self.incidents[kind].eq(event) for kind, event in kinds.items()]
-        m.d.comb += [self.incidents.valid.eq(Cat(kinds.values()).any()), self.incidents.qp.eq(c.qp)]
         connect(m, c.failures.o, flipped(self.failures))
         with m.If(self.jobs.ready):
             m.d.sync += c.job.valid.eq(0)

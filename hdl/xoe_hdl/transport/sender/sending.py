@@ -90,6 +90,6 @@ def add_repeat(c: Context) -> None:
     """REPEAT: queue the connection for its next frame, if it has gone back and not caught up."""
     m, s = c.m, c.s
     with m.State("REPEAT"):
-        m.d.comb += [c.resends.i.valid.eq(s.again != s.count), c.resends.i.payload.qp.eq(c.qp)]
+        m.d.comb += c.resends.i.valid.eq(s.again != s.count)
         m.d.sync += s.is_queued.eq(s.again != s.count)
         m.next = "STORE"

@@ -79,12 +79,9 @@ def _lose(c: Context, is_worn: Value | bool) -> None:
     with m.Else():
         m.d.comb += [
             c.track_write.en.eq(1),
-            c.track_write.data.eq(c.track),
             c.track_write.data.tries.eq(c.track.tries + 1),
             c.track_write.data.waits.eq(1),
             c.resends.i.valid.eq(1),
-            c.resends.i.payload.qp.eq(c.qp),
-            c.resends.i.payload.index.eq(c.index),
         ]
 
 
@@ -98,7 +95,7 @@ def add_go_back(c: Context) -> None:
             m.next = "STORE"
         with m.Else():
             m.d.sync += [s.attempts.eq(s.attempts + 1), s.again.eq(0), s.is_queued.eq(1)]
-            m.d.comb += [c.resends.i.valid.eq(~s.is_queued), c.resends.i.payload.qp.eq(c.qp)]
+            m.d.comb += c.resends.i.valid.eq(~s.is_queued)
     with m.State("GONE_BACK"):
         c.start_timer()
         m.next = "GRANT"
