@@ -97,7 +97,11 @@ class PageStore(wiring.Component):
         return m
 
     def _write(self, m: Module, store: memory.WritePort, chain: memory.WritePort, queue: Queue) -> Value:
-        """Write rows to the page at the head of the queue, and take it when it is done; whether one is begun."""
+        """Write rows to the page at the head of the queue, and take it when it is done; whether one is begun.
+
+        Each page is chained to the one before. Behind a frame's last page that is one of another frame, but nobody goes
+        on from there.
+        """
         page, offset, ends = queue.o.payload, Signal(self._row_bits), Signal()
         is_fresh, is_first = Signal(init=1), Signal(init=1)  # the next row begins a page, is of a frame's first page
         first, before, count = Signal(self._page_bits), Signal(self._page_bits), Signal(range(self.pages + 1), init=1)
@@ -107,7 +111,7 @@ class PageStore(wiring.Component):
             store.en.eq(self.write_valid),
             chain.addr.eq(before),
             chain.data.eq(page),
-            chain.en.eq(self.write_valid & is_fresh & ~is_first),
+            chain.en.eq(self.write_valid & is_fresh),
             ends.eq(self.write_last | (offset == self.rows - 1)),
             queue.o.ready.eq(self.write_valid & ends),
         ]
