@@ -18,6 +18,7 @@ from xoe.credit import CreditSender, credits_needed
 from xoe.cyclic import SEQ_BITS, distance
 from xoe.sender import Sender
 from xoe.transport import TransportSettings
+from xoe_hdl.transport.page_store import segment
 from xoe_hdl.transport.sender.context import EVENTS
 from xoe_hdl.transport.sender.layouts import (
     CFG,
@@ -29,14 +30,13 @@ from xoe_hdl.transport.sender.layouts import (
     job,
     opening,
     qp_bits,
-    segment,
 )
 from xoe_tb import drive_struct, params, read_struct, start
 from xoe_tb.layout import pack, unpack
 from xoe_tb.pause import PAUSES
 
-FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 3, 6, 3  # clocks from an event to what is seen of it
-LAG = 8  # clocks after which all that has to be known of an event is known
+FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 4, 7, 4  # clocks from an event to what is seen of it
+LAG = 9  # clocks after which all that has to be known of an event is known
 OPTIONS = params()
 QUEUE_PAIRS, WINDOW, PAGES, MTU = (OPTIONS[name] for name in ("queue_pairs", "window", "pages", "mtu"))
 PAGE_SIZE = 8 * OPTIONS["page_words"]

@@ -14,7 +14,9 @@ from .masks import ArrivalMask, FirstBit, shifted_down
 def add_credit(c: Context) -> None:
     """CREDIT: take the counts of freed credits, a class in three clocks; one older than the last says nothing."""
     m, s, ack = c.m, c.s, c.ack
-    number, step, in_use = Signal(CLASS_BITS), Signal(CREDIT_BITS), Signal(CREDIT_BITS)
+    number = Signal(CLASS_BITS)
+    step = Signal(CREDIT_BITS)
+    in_use = Signal(CREDIT_BITS)
     is_ahead = Signal(CLASSES)  # a bit for the class at hand, if it is
     with m.State("CREDIT"):
         m.next = "JUDGE_CREDIT"
@@ -22,7 +24,7 @@ def add_credit(c: Context) -> None:
             for at, credit in enumerate(s.credits):
                 with m.Case(at):
                     m.d.sync += [step.eq(ack.freed[at] - credit.freed), in_use.eq(credit.consumed - credit.freed)]
-        with m.If(~c.is_usable() | (s.epoch != ack.epoch)):
+        with m.If(~c.takes_ack):
             m.d.comb += c.events["acks_stale"].eq(1)
             m.next = "IDLE"
         with m.Elif(~ack.tells.any()):
@@ -50,8 +52,11 @@ class Acknowledging:
         m: Module = c.m
         m.submodules.arrivals = self.arrivals = ArrivalMask(c.window)
         m.submodules.first_bit = self.first_bit = FirstBit(c.window)
-        self.ahead, self.advance = Signal(SEQ_BITS), Signal(WINDOW_BITS)
-        self.fresh, self.is_progress, self.is_refused = Signal(c.window), Signal(), Signal()
+        self.ahead = Signal(SEQ_BITS)
+        self.advance = Signal(WINDOW_BITS)
+        self.fresh = Signal(c.window)
+        self.is_progress = Signal()
+        self.is_refused = Signal()
         self.wait = Signal(range(4))
         self.shifted = shifted_down(m, c.s.acked, self.advance, c.window)
         m.d.comb += [
@@ -93,7 +98,8 @@ class Acknowledging:
     def _add_learn(self) -> None:
         """PICK and LEARN, for each of them: free it, and see what its arrival says."""
         c, m, s = self.c, self.c.m, self.c.s
-        elapsed, reach = Signal(STAMP_BITS), Signal(c.order_bits)
+        elapsed = Signal(STAMP_BITS)
+        reach = Signal(c.order_bits)
         with m.State("PICK"):
             m.d.sync += self.wait.eq(self.wait + 1)
             with m.If(self.wait == FirstBit.latency):

@@ -9,6 +9,7 @@ from amaranth.utils import exact_log2
 from xoe.cyclic import SEQ_BITS
 
 from ...queues import Queue
+from ..page_store import segment
 from .layouts import (
     CFG,
     STAMP_BITS,
@@ -20,7 +21,6 @@ from .layouts import (
     job,
     order_bits,
     qp_bits,
-    segment,
     state,
     track,
 )
@@ -53,21 +53,30 @@ class Context:
         self.queue_pairs, self.window, self.pages = queue_pairs, window, pages
         self.index_bits, self.order_bits = exact_log2(window), order_bits(window)
         self.cfg = Signal(CFG)
-        self.now, self.time = Signal(TIME_BITS), Signal(TIME_BITS)  # time: when the event was taken
+        self.now = Signal(TIME_BITS)
+        self.time = Signal(TIME_BITS)  # time: when the event was taken
         self.patience = Signal(TIME_BITS)  # what the timer starts with, as of the clock before
         self.qp = Signal(qp_bits(queue_pairs))
-        self.s = Signal(state(window, pages), name="s")
+        self.s = Signal(state(window, pages))
         self.ack = Signal(acknowledgement(queue_pairs, window))
         self.commit = Signal(commit(queue_pairs, pages))
         self.job = stream.Signature(job(queue_pairs, pages)).create(path=("job",))
         self.flow = Signal(Flow)
-        self.place, self.seq = Signal(self.index_bits + 1), Signal(SEQ_BITS)
+        self.place = Signal(self.index_bits + 1)
+        self.seq = Signal(SEQ_BITS)
         self.index = self.seq[: self.index_bits]
-        self.is_outstanding, self.is_last, self.is_past = Signal(), Signal(), Signal()
-        self.frame, self.track = Signal(frame(pages)), Signal(track(window))
+        self.is_outstanding = Signal()
+        self.is_last = Signal()
+        self.is_past = Signal()
+        self.frame = Signal(frame(pages))
+        self.track = Signal(track(window))
+        self.is_usable = Signal()  # the connection is open and works
+        self.takes_ack = Signal()  # and of the acknowledgement's epoch
+        self.takes_commit = Signal()  # and of the commit's
         self.entry = Signal(self.order_bits)  # the transmission that may be lost
         self.free = Signal(data.StructLayout({"valid": 1, "payload": segment(pages)}))
         self.is_confirmed = Signal()  # ``frame`` is acknowledged
+        self.is_to_be_resent = Signal()  # the frame of ``seq``, or any while going back
         self.is_probing = Signal()  # the timer ended for a probe
         self.grant = Signal(grant_write(queue_pairs))
         self.events = {name: Signal(name=name) for name in EVENTS}
@@ -112,7 +121,11 @@ class Context:
             self.track_write.data.order.eq(self.s.order),
             self.track_write.data.sent_at.eq(self.time[:STAMP_BITS]),
             self.free.payload.eq(self.frame.segment),
+        ]
+        m.d.sync += [
+            self.failures.i.valid.eq(self.events["failed"]),
             self.failures.i.payload.eq(self.qp),
+            self.resends.i.valid.eq(self.is_to_be_resent),
             self.resends.i.payload.qp.eq(self.qp),
             self.resends.i.payload.index.eq(self.index),
         ]
@@ -120,10 +133,6 @@ class Context:
     def _address(self, within: Value) -> Value:
         """Where a connection's entry is; with one connection its number is always 0."""
         return Cat(within, self.qp) if self.queue_pairs > 1 else within
-
-    def is_usable(self) -> Value:
-        """Whether the connection is open and works."""
-        return self.s.alive & ~self.s.failed
 
     def is_worn(self) -> Value:
         """Whether the frame fetched was sent as often as it may be."""
@@ -199,4 +208,4 @@ class Context:
         """Give the connection up, and tell whoever ends it."""
         m = self.m
         m.d.sync += self.s.failed.eq(1)
-        m.d.comb += [self.failures.i.valid.eq(1), self.events["failed"].eq(1)]
+        m.d.comb += self.events["failed"].eq(1)

@@ -9,6 +9,8 @@ from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
 from xoe.sender import WINDOW_MAX
 from xoe.transport import BACKOFF_MAX, RETRIES_MAX
 
+from ..page_store import segment
+
 CLASSES = 3  # requests, responses, atomics: those that have credits
 CLASS_BITS = 2
 WORDS_BITS = 11  # words of operations in a frame
@@ -32,11 +34,6 @@ def qp_bits(queue_pairs: int) -> int:
 def order_bits(window: int) -> int:
     """Bits that number transmissions: four windows' worth, as some that are void wait to be passed over."""
     return (4 * window - 1).bit_length()
-
-
-def segment(pages: int) -> data.StructLayout:
-    """Where a frame lies in a ``PageStore``: its first and its last page, and how many there are."""
-    return data.StructLayout({"first": range(pages), "last": range(pages), "pages": range(pages + 1)})
 
 
 def commit(queue_pairs: int, pages: int) -> data.StructLayout:

@@ -58,7 +58,9 @@ class FirstBit(wiring.Component):
         """The lowest group that has one, then the bit in it."""
         m = Module()
         groups = [self.bits.word_select(at, _GROUP) for at in range(self.window // _GROUP)]
-        number, group, found = Signal(range(max(2, len(groups)))), Signal(_GROUP), Signal()
+        number = Signal(range(max(2, len(groups))))
+        group = Signal(_GROUP)
+        found = Signal()
         m.d.sync += found.eq(self.bits.any())
         for at, bits in reversed(list(enumerate(groups))):
             with m.If(bits.any()):

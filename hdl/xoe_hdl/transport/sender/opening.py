@@ -22,6 +22,7 @@ def add_open(c: Context, opening: stream.Interface) -> None:
         for at, credit in enumerate(s.credits):
             m.d.sync += [credit[name].eq(given.first_credit) for name in ("consumed", "freed")]
             m.d.sync += [credit.limit.eq(given.limits[at]), credit.most.eq(given.most[at])]
+        m.d.sync += c.is_usable.eq(1)
         m.d.comb += opening.ready.eq(1)
         m.next = "OPENED"
     with m.State("OPENED"):
@@ -60,8 +61,11 @@ def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
     """
     m, s = c.m, c.s
     in_use = Signal(data.ArrayLayout(CREDIT_BITS, CLASSES))
-    fits, permits = Signal(CLASSES), Signal(range(CLASSES * PERMITS_MAX + 1))
-    frames, has_room, number = Signal(WINDOW_BITS + 1), Signal(), Signal(range(CLASSES))
+    fits = Signal(CLASSES)
+    permits = Signal(range(CLASSES * PERMITS_MAX + 1))
+    frames = Signal(WINDOW_BITS + 1)
+    has_room = Signal()
+    number = Signal(range(CLASSES))
     with m.State("GRANT"):
         for at, credit in enumerate(s.credits):
             m.d.sync += in_use[at].eq(credit.consumed - credit.freed)
@@ -82,7 +86,7 @@ def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
     with m.State("GRANTED"):
         with m.Switch(number):
             for at, credit in enumerate(s.credits):
-                with m.Case(at), m.If(fits[at] & has_room & c.is_usable()):
+                with m.Case(at), m.If(fits[at] & has_room & c.is_usable):
                     m.d.sync += [credit.permits.eq(credit.permits + 1), credit.granted.eq(credit.granted + 1)]
                     m.d.sync += [frames.eq(frames + 1), s.pages.eq(s.pages + frame_pages)]
                     c.write_grant(at, alive=1, count=credit.granted + 1)

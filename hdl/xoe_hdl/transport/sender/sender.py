@@ -11,6 +11,7 @@ from xoe.credit import credits_needed
 from xoe.wire import CRC_SIZE, MTU_MAX, MTU_MIN, FrameHeader
 
 from ...layouts import counters
+from ..page_store import segment
 from .acknowledging import Acknowledging, add_credit
 from .context import EVENTS, Context
 from .layouts import (
@@ -24,7 +25,6 @@ from .layouts import (
     job,
     opening,
     qp_bits,
-    segment,
 )
 from .opening import add_grant, add_open, add_shut
 from .sending import add_commit, add_repeat, add_resend
@@ -145,7 +145,8 @@ class Sender(wiring.Component):
 
     def _pace(self, m: Module) -> tuple[Signal, Signal]:
         """The connection whose timer is looked at next, and whether that has priority."""
-        turn, is_due = Signal(range(TICK_PERIOD)), Signal()
+        turn = Signal(range(TICK_PERIOD))
+        is_due = Signal()
         m.d.sync += turn.eq(turn + 1)
         with m.If(turn == 0):
             m.d.sync += is_due.eq(1)
@@ -164,7 +165,7 @@ class Sender(wiring.Component):
                     m.next = "IDLE"
 
     def _add_choice(self, m: Module, c: Context, scan: Signal, is_due: Signal) -> None:
-        """IDLE, LOAD, LOADED: choose an event, and fetch its connection's state. STORE: put that back."""
+        """IDLE to SETTLED: choose an event, and fetch its connection's state. STORE: put that back."""
         choices = self._choices(c, scan)
         chosen = Signal(range(len(choices)))
         with m.State("IDLE"):
@@ -175,17 +176,26 @@ class Sender(wiring.Component):
                     m.d.sync += [c.qp.eq(qp), chosen.eq(at)]
         with m.State("LOAD"):
             m.next = "LOADED"
+        names = [name for _, _, name in choices]
         with m.State("LOADED"):
             m.d.sync += [c.s.eq(c.state_read.data), c.time.eq(c.now)]
             m.d.sync += [c.ack.eq(self.acks.payload), c.commit.eq(self.commits.payload)]
+            m.d.comb += self.acks.ready.eq(chosen == names.index("CREDIT"))
+            m.d.comb += self.commits.ready.eq(chosen == names.index("COMMIT"))
+            with m.If(chosen == names.index("TICK")):
+                m.d.sync += [scan.eq(Mux(scan == self.queue_pairs - 1, 0, scan + 1)), is_due.eq(0)]
+            m.next = "SETTLED"
+        with m.State("SETTLED"):
+            usable = c.s.alive & ~c.s.failed
+            m.d.sync += [
+                c.is_usable.eq(usable),
+                c.takes_ack.eq(usable & (c.s.epoch == c.ack.epoch)),
+                c.takes_commit.eq(usable & (c.s.epoch == c.commit.epoch)),
+            ]
             with m.Switch(chosen):
-                for at, (_, _, name) in enumerate(choices):
+                for at, name in enumerate(names):
                     with m.Case(at):
                         m.next = name
-                        m.d.comb += [self.acks.ready.eq(name == "CREDIT"), self.commits.ready.eq(name == "COMMIT")]
-                        if name == "TICK":
-                            last = scan == self.queue_pairs - 1
-                            m.d.sync += [scan.eq(Mux(last, 0, scan + 1)), is_due.eq(0)]
         with m.State("STORE"):
             m.d.comb += c.state_write.en.eq(1)
             m.next = "IDLE"

@@ -16,7 +16,8 @@ def add_commit(c: Context, frame_pages: int) -> None:
     ``frame_pages`` is what the largest frame takes.
     """
     m, s, commit = c.m, c.s, c.commit
-    rounded, needed = Signal(WORDS_BITS + 1), Signal(WORDS_BITS + 1)
+    rounded = Signal(WORDS_BITS + 1)
+    needed = Signal(WORDS_BITS + 1)
     goes_at_once = ~c.cfg.go_back_n | (s.again == s.count)
     with m.State("COMMIT"):
         m.d.sync += [
@@ -24,7 +25,7 @@ def add_commit(c: Context, frame_pages: int) -> None:
             c.seq.eq(s.first + s.count),
         ]
         m.next = "KEEP"
-        with m.If(~c.is_usable() | (s.epoch != commit.epoch)):
+        with m.If(~c.takes_commit):
             m.d.comb += [c.free.valid.eq(1), c.free.payload.eq(commit.segment), c.events["commits_stale"].eq(1)]
             m.next = "IDLE"
     with m.State("KEEP"):
@@ -54,7 +55,7 @@ def add_resend(c: Context) -> None:
     """RESUME: the queue of resends has an entry. RESEND: its frame was fetched."""
     m, s, entry = c.m, c.s, c.resends.o
     with m.State("RESUME"):
-        with m.If(c.is_usable()):
+        with m.If(c.is_usable):
             c.look_at(Mux(c.cfg.go_back_n, s.again, (entry.payload.index - s.first)[: c.index_bits]), Flow.RESEND)
         with m.Else():
             m.d.comb += entry.ready.eq(1)
@@ -90,6 +91,6 @@ def add_repeat(c: Context) -> None:
     """REPEAT: queue the connection for its next frame, if it has gone back and not caught up."""
     m, s = c.m, c.s
     with m.State("REPEAT"):
-        m.d.comb += c.resends.i.valid.eq(s.again != s.count)
+        m.d.comb += c.is_to_be_resent.eq(s.again != s.count)
         m.d.sync += s.is_queued.eq(s.again != s.count)
         m.next = "STORE"

@@ -12,14 +12,15 @@ from .context import Context, Flow
 def add_tick(c: Context) -> None:
     """TICK: has the connection's timer run out? EXPIRED: a probe at first, then everything again."""
     m, s = c.m, c.s
-    left, is_probe = Signal.like(c.time), Signal()
+    left = Signal.like(c.time)
+    is_probe = Signal()
     with m.State("TICK"):
         m.d.sync += [
             left.eq(s.deadline - c.time - 1),
             is_probe.eq((c.cfg.probe_timeout != 0) & ~s.probed & ~c.cfg.go_back_n),
         ]
         m.next = "IDLE"
-        with m.If(c.is_usable() & s.runs):
+        with m.If(c.is_usable & s.runs):
             m.next = "EXPIRED"
     with m.State("EXPIRED"):
         m.next = "IDLE"
@@ -81,7 +82,7 @@ def _lose(c: Context, is_worn: Value | bool) -> None:
             c.track_write.en.eq(1),
             c.track_write.data.tries.eq(c.track.tries + 1),
             c.track_write.data.waits.eq(1),
-            c.resends.i.valid.eq(1),
+            c.is_to_be_resent.eq(1),
         ]
 
 
@@ -95,7 +96,7 @@ def add_go_back(c: Context) -> None:
             m.next = "STORE"
         with m.Else():
             m.d.sync += [s.attempts.eq(s.attempts + 1), s.again.eq(0), s.is_queued.eq(1)]
-            m.d.comb += c.resends.i.valid.eq(~s.is_queued)
+            m.d.comb += c.is_to_be_resent.eq(~s.is_queued)
     with m.State("GONE_BACK"):
         c.start_timer()
         m.next = "GRANT"
