@@ -138,17 +138,22 @@ class Context:
         """Whether the frame fetched was sent as often as it may be."""
         return self.track.tries == self.cfg.retries
 
-    def write_grant(self, traffic_class: ValueLike, alive: int, count: ValueLike) -> None:
+    def write_grant(self, traffic_class: ValueLike, count: ValueLike) -> None:
         """Say how many frames a class may have begun."""
         grant = self.grant
         self.m.d.comb += [
             grant.valid.eq(1),
             grant.qp.eq(self.qp),
             grant.traffic_class.eq(traffic_class),
-            grant.grant.alive.eq(alive),
+            grant.grant.alive.eq(1),
             grant.grant.epoch.eq(self.s.epoch),
             grant.grant.count.eq(count),
         ]
+
+    def reset_grant(self, traffic_class: ValueLike, alive: int) -> None:
+        """Say that an incarnation begins, or (``alive`` 0) ends."""
+        self.write_grant(traffic_class, 0)
+        self.m.d.comb += [self.grant.is_reset.eq(1), self.grant.grant.alive.eq(alive)]
 
     def add_fetch(self) -> None:
         """Add the states that fetch the frame at ``place``."""

@@ -108,8 +108,10 @@ GRANT = data.StructLayout({"alive": 1, "epoch": EPOCH_BITS, "count": PERMIT_BITS
 
 
 def grant_write(queue_pairs: int) -> data.StructLayout:
-    """A change of a grant."""
-    return data.StructLayout({"valid": 1, "qp": qp_bits(queue_pairs), "traffic_class": CLASS_BITS, "grant": GRANT})
+    """A change of a grant; ``is_reset``: the incarnation begins or ends, and nothing was begun."""
+    return data.StructLayout(
+        {"valid": 1, "qp": qp_bits(queue_pairs), "traffic_class": CLASS_BITS, "is_reset": 1, "grant": GRANT}
+    )
 
 
 def incident(queue_pairs: int) -> data.StructLayout:

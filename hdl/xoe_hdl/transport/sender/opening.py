@@ -26,7 +26,7 @@ def add_open(c: Context, opening: stream.Interface) -> None:
         m.d.comb += opening.ready.eq(1)
         m.next = "OPENED"
     with m.State("OPENED"):
-        c.write_grant(number, alive=1, count=0)
+        c.reset_grant(number, alive=1)
         m.d.sync += number.eq(number + 1)
         with m.If(number == CLASSES - 1):
             m.d.sync += number.eq(0)
@@ -38,7 +38,7 @@ def add_shut(c: Context, ending: stream.Interface) -> None:
     m, s = c.m, c.s
     number = Signal(range(CLASSES))
     with m.State("END"):
-        c.write_grant(number, alive=0, count=0)
+        c.reset_grant(number, alive=0)
         m.d.sync += number.eq(number + 1)
         with m.If(number == CLASSES - 1):
             m.d.sync += number.eq(0)
@@ -89,7 +89,7 @@ def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
                 with m.Case(at), m.If(fits[at] & has_room & c.is_usable):
                     m.d.sync += [credit.permits.eq(credit.permits + 1), credit.granted.eq(credit.granted + 1)]
                     m.d.sync += [frames.eq(frames + 1), s.pages.eq(s.pages + frame_pages)]
-                    c.write_grant(at, alive=1, count=credit.granted + 1)
+                    c.write_grant(at, credit.granted + 1)
         m.d.sync += number.eq(number + 1)
         m.next = "ROOM"
         with m.If(number == CLASSES - 1):

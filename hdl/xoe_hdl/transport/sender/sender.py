@@ -157,7 +157,7 @@ class Sender(wiring.Component):
         number = Signal(range(CLASSES))
         with m.State("CLEAR"):
             m.d.comb += c.state_write.en.eq(1)
-            c.write_grant(number, alive=0, count=0)
+            c.reset_grant(number, alive=0)
             m.d.sync += number.eq(number + 1)
             with m.If(number == CLASSES - 1):
                 m.d.sync += [number.eq(0), c.qp.eq(c.qp + 1)]
