@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Generic, TypeVar
 
-from .config import check_range
+from .config import WINDOW_MAX, check_range
 from .cyclic import SEQ_BITS, after, distance
 from .transport import BACKOFF_MAX, TransportSettings
-
-WINDOW_MAX = 128  # frames
 
 FrameT = TypeVar("FrameT")
 
