@@ -17,12 +17,14 @@ class _Outstanding(Generic[FrameT]):
     """A frame without acknowledgement.
 
     ``order`` counts transmissions: the number of the latest of this frame. ``waits``: it is to be sent again.
+    ``copied``: it was sent more than once, or is to be.
     """
 
     frame: FrameT
     order: int
     sent_at: int
-    tries: int = 0  # copies sent again, those that wait included
+    tries: int = 0  # how often it was lost, for which it is to blame
+    copied: bool = False
     waits: bool = False
 
 
@@ -151,14 +153,6 @@ class Sender(Generic[FrameT]):
         self._deadline = None
         self._start_timer(now)
 
-    def abandon(self) -> list[FrameT]:
-        """Give the connection up: nothing is sent any more. Returns what was outstanding, oldest first."""
-        frames = [each.frame for each in self._outstanding.values()]
-        self._outstanding.clear()
-        self._resends.clear()
-        self._deadline, self.is_failed = None, True
-        return frames
-
     def _count(self) -> int:
         self._order += 1
         return self._order - 1
@@ -175,9 +169,9 @@ class Sender(Generic[FrameT]):
     def _learn(self, done: _Outstanding[FrameT], now: int) -> None:
         """What the arrival of a frame says about others and about the round trip."""
         elapsed = now - done.sent_at
-        if done.tries == 0:
+        if not done.copied:
             self.rtt_min = elapsed if self.rtt_min is None else min(self.rtt_min, elapsed)
-        if done.tries == 0 or (not done.waits and self.rtt_min is not None and elapsed >= self.rtt_min):
+        if not done.copied or (not done.waits and self.rtt_min is not None and elapsed >= self.rtt_min):
             self._delivered = max(self._delivered, done.order)
 
     def _find_lost(self) -> None:
@@ -192,7 +186,7 @@ class Sender(Generic[FrameT]):
             self.is_failed = True
             return
         found.tries += 1
-        found.waits = True
+        found.waits = found.copied = True
         self._resends.append(seq)
 
     def _go_back(self, now: int) -> None:
@@ -201,8 +195,7 @@ class Sender(Generic[FrameT]):
         if waiting and waiting[0] == self.first_outstanding:
             self._lose(waiting.pop(0))
         for seq in waiting:
-            self._outstanding[seq].waits = True
-            self._outstanding[seq].tries = max(1, self._outstanding[seq].tries)
+            self._outstanding[seq].waits = self._outstanding[seq].copied = True
             self._resends.append(seq)
         self._resends.sort(key=lambda seq: distance(seq, self.first_outstanding, SEQ_BITS))
         self._deadline = None
