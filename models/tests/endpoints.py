@@ -93,7 +93,15 @@ class Pair:
         self.run_until(lambda: self.is_open(qp))
 
     def is_open(self, qp=0):
-        return self.a.state(qp).name == self.b.state(remote_qp("A", qp)).name == "OPEN"
+        """Whether both ends are open, and with each other."""
+        try:
+            channels = self.a.queue_pair(qp).channel, self.b.queue_pair(remote_qp("A", qp)).channel
+        except KeyError:
+            return False
+        if None in channels:
+            return False
+        first, second = ((channel.offer.epoch, channel.peer.epoch) for channel in channels)
+        return first == second[::-1]
 
     def submit(self, name, opcode, address, length=8, data=None, qp=None):
         """Submit a command; its id."""

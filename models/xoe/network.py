@@ -111,6 +111,7 @@ def run(
         completed = sum(end.completed for end in ends.values())
         if completed != progress:
             progress, since = completed, now
+            continue  # the user may have waited for that
         times = [max(end.deadline, outgoing[name].free_at) for name, end in ends.items() if end.deadline is not None]
         times += [link.deadline for link in links.values() if link.deadline is not None]
         times += [link.free_at for link in links.values() if link.free_at > now]
