@@ -37,6 +37,8 @@ class Pair:
     ``config``, ``transport`` and the further arguments of ``Endpoint`` may be dictionaries with a value for each end.
     """
 
+    endpoint = Endpoint
+
     def __init__(self, script="", rates=None, seed=1, delay=500, rate=None, config=None, transport=None, **arguments):
         self.script = Script.parse(script) if isinstance(script, str) else script
         configs = config if isinstance(config, dict) else dict.fromkeys(NAMES, config or CONFIG)
@@ -48,7 +50,7 @@ class Pair:
                 key: value[name] if isinstance(value, dict) and "A" in value else value
                 for key, value in arguments.items()
             }
-            self.ends[name] = Endpoint(configs[name], settings, transports[name], Memory(), **own)
+            self.ends[name] = self.endpoint(configs[name], settings, transports[name], Memory(), **own)
             self.set_tables(name)
         self.links = {}
         for number, direction in enumerate(("A>B", "B>A")):
@@ -94,13 +96,10 @@ class Pair:
 
     def is_open(self, qp=0):
         """Whether both ends are open, and with each other."""
-        try:
-            channels = self.a.queue_pair(qp).channel, self.b.queue_pair(remote_qp("A", qp)).channel
-        except KeyError:
+        pairs = self.a.pairs.get(qp), self.b.pairs.get(remote_qp("A", qp))
+        if not all(pair is not None and pair.channel is not None for pair in pairs):
             return False
-        if None in channels:
-            return False
-        first, second = ((channel.offer.epoch, channel.peer.epoch) for channel in channels)
+        first, second = ((pair.channel.offer.epoch, pair.channel.peer.epoch) for pair in pairs)
         return first == second[::-1]
 
     def submit(self, name, opcode, address, length=8, data=None, qp=None):
@@ -110,8 +109,15 @@ class Pair:
             data = bytes(length) if opcode == Opcode.WRITE else b""
         number = self.submitted
         self.submitted += 1
-        self.ends[name].submit(Command(opcode, number, qp, qp, address, length, data))
+        self.give(name, Command(opcode, number, qp, qp, address, length, data))
         return number
+
+    def give(self, name, command):
+        self.ends[name].submit(command)
+
+    def take(self, name, completion):
+        assert completion.id not in self.done[name], f"{name} completed {completion} twice"
+        self.done[name][completion.id] = completion
 
     def write(self, name, address, data, qp=None):
         return self.submit(name, Opcode.WRITE, address, len(data), data, qp)
@@ -127,9 +133,7 @@ class Pair:
         self.now = now
         for name, end in self.ends.items():
             while end.completions and self.fetch[name]:
-                completion = end.completions.popleft()
-                assert completion.id not in self.done[name], f"{name} completed {completion} twice"
-                self.done[name][completion.id] = completion
+                self.take(name, end.completions.popleft())
             while end.notices:
                 qp, notice = end.notices.popleft()
                 self.notices[name].append((qp, notice.name))
@@ -166,15 +170,9 @@ class Pair:
 
 def check_endpoint(end):
     """The invariants of an endpoint and of its connections."""
-    assert 0 <= end.buffer_used <= end.buffer_high <= end.config.receive_buffer
+    assert 0 <= end.buffer.used <= end.buffer.high <= end.config.receive_buffer
     assert len(end.completions) + len(end.tags) <= end.config.tags
-    for qp in range(end.config.queue_pairs):
-        try:
-            channel = end.queue_pair(qp).channel
-        except KeyError:
-            continue
-        if channel is None:
-            continue
+    for channel in (pair.channel for pair in end.pairs if pair.channel is not None):
         assert len(channel.sender.outstanding) <= channel.sender.window <= end.config.window
         assert 0 <= channel.unacknowledged <= end.config.resend_buffer
         assert 0 <= channel.slots.used <= channel.slots.slots

@@ -213,9 +213,9 @@ def test_a_stalled_responder_holds_credits_and_goes_on(pair):
     back = pair.read("B", 0, 8)
     pair.run(10_000)
     assert pair.status("B", back) == Status.DONE  # answers pass
-    assert pair.b.buffer_used == CONFIG.credit_request * CONFIG.credit_size
-    assert pair.a.queue_pair(0).channel.credit_senders[0].available == 0
-    assert not pair.a.queue_pair(0).channel.sender.outstanding  # acknowledged though nothing was taken
+    assert pair.b.buffer.used == CONFIG.credit_request * CONFIG.credit_size
+    assert pair.a.pairs.get(0).channel.credit_senders[0].available == 0
+    assert not pair.a.pairs.get(0).channel.sender.outstanding  # acknowledged though nothing was taken
     assert not pair.done["A"]
     pair.b.is_stalled = False
     pair.finish()
@@ -255,7 +255,7 @@ def frame_to_a(route=None, operations=(), body=b"", **fields):
 
 
 def test_frames_that_are_not_taken(pair):
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     epochs = {"epoch": channel.offer.epoch, "src_epoch": channel.peer.epoch}
     route = Route(MACS["A"], NODES["A"], 0, 1, TrafficClass.REQUEST)
     strange = build_frame(Settings(MACS["B"] + 1, NODES["B"]), route, **epochs)
@@ -286,19 +286,19 @@ def test_frames_that_are_not_taken(pair):
 
 def test_more_than_was_granted_is_refused(pair):
     pair.a.is_stalled = True
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     epochs = {"epoch": channel.offer.epoch, "src_epoch": channel.peer.epoch}
     large = tuple(Operation(Opcode.WRITE, 0, 0, 256, bytes(256)) for _ in range(14))
     for seq in range(3):
         pair.a.receive(frame_to_a(None, large, seq=seq, **epochs), pair.now)
     assert pair.a.counters[Traffic.NO_ROOM] == 1
     assert channel.receiver.expected == 2
-    assert pair.a.buffer_used == 16 * 512
-    assert pair.a.buffer_high == 24 * 512 <= pair.a.config.receive_buffer
+    assert pair.a.buffer.used == 16 * 512
+    assert pair.a.buffer.high == 24 * 512 <= pair.a.config.receive_buffer
 
 
 def test_requests_and_responses_where_they_do_not_belong(pair):
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     epochs = {"epoch": channel.offer.epoch, "src_epoch": channel.peer.epoch}
     answers = Route(MACS["A"], NODES["A"], 0, 1, TrafficClass.RESPONSE)
     write = Operation(Opcode.WRITE, 0, 0, 8, bytes([1] * 8))
@@ -306,21 +306,21 @@ def test_requests_and_responses_where_they_do_not_belong(pair):
     assert pair.a.counters[Traffic.MISPLACED] == 1
     pair.a.receive(frame_to_a(None, (Operation(0x42, 0, 0, 8), write), seq=1, **epochs), pair.now)
     assert pair.a.memory.read(0, 8) == bytes([1] * 8)
-    assert pair.a.buffer_used == 0
+    assert pair.a.buffer.used == 0
 
 
 def test_more_atomics_than_slots_wait(pair):
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     epochs = {"epoch": channel.offer.epoch, "src_epoch": channel.peer.epoch}
     route = Route(MACS["A"], NODES["A"], 0, 1, TrafficClass.ATOMIC)
     adds = tuple(Operation(Opcode.ADD, tag, 0, 8, (1).to_bytes(8, "little")) for tag in range(17))
     pair.a.receive(frame_to_a(route, adds, seq=0, **epochs), pair.now)
     assert pair.a.memory.read(0, 1) == b"\x10"
     assert pair.a.counters[Traffic.SLOT_WAITS] == 1
-    assert pair.a.buffer_used == 512
+    assert pair.a.buffer.used == 512
     pair.run(10_000)
     assert pair.a.memory.read(0, 1) == b"\x11"
-    assert pair.a.buffer_used == 0
+    assert pair.a.buffer.used == 0
 
 
 def test_several_queue_pairs_take_turns():

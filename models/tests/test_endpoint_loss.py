@@ -61,7 +61,7 @@ def test_the_answer_of_an_atomic_comes_late_or_never(transport, lost, others):
     if others:
         assert (pair.value("A", between[0]), pair.value("B", between[1])) == (5, 0)
     assert pair.b.memory.read(0x100, 1)[0] == 5 + 7 * others
-    assert not pair.b.queue_pair(1).channel.slots.used
+    assert not pair.b.pairs.get(1).channel.slots.used
     if lost == "delay=3000":
         assert pair.a.counters[Traffic.DUPLICATE] >= 1  # both came
 
@@ -173,7 +173,7 @@ def test_all_counts_pass_their_end_with_loss(transport, offset):
 def test_numbers_that_are_out_of_step_end_in_an_error(transport, shift):
     """As after a fault in a register: more than a window apart, ahead (refused) or behind (taken for copies)."""
     pair = opened(transport=transport)
-    sender = pair.a.queue_pair(0).channel.sender
+    sender = pair.a.pairs.get(0).channel.sender
     sender.first_outstanding = sender.next_seq = (sender.next_seq + shift) % (1 << 24)
     number = pair.add("A", 0, 1)
     pair.finish()
@@ -196,7 +196,7 @@ def test_messages_that_are_no_multiple_of_what_is_acknowledged(transport, every,
     pair.b.is_stalled = True  # so that no answer carries an acknowledgement
     data = write_message(pair, LARGE * frames)
     pair.run(1500)
-    assert pair.a.queue_pair(0).channel.sender.outstanding == []
+    assert pair.a.pairs.get(0).channel.sender.outstanding == []
     assert pair.b.counters[Traffic.ACKS_SENT] == -(-frames // every)
     pair.b.is_stalled = False
     pair.finish()
@@ -322,7 +322,7 @@ def test_an_incarnation_of_which_one_end_never_heard():
     pair.set_tables("A")
     pair.connect()
     pair.run_until(pair.is_open)
-    assert pair.b.queue_pair(1).connection.epoch == 1
+    assert pair.b.pairs.get(1).connection.epoch == 1
     new = pair.write("A", 0, b"new")
     pair.finish()
     pair.run(40_000)
@@ -394,7 +394,7 @@ def test_credits_that_are_lost_as_the_last_thing_before_silence(transport, lost)
     for number in range(14 * 3):
         pair.write("A", 256 * number, bytes([7] * 256))
     pair.run(20_000)
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     assert (channel.credit_senders[0].available, channel.sender.outstanding) == (0, [])
     link = pair.links["B>A"]
     send, link.send = link.send, lambda data, now: None if shape(data).names & lost else send(data, now)
@@ -412,7 +412,7 @@ def test_credits_that_are_lost_as_the_last_thing_before_silence(transport, lost)
 def test_a_credit_update_alone_is_lost_for_good(transport):
     """Nothing else is under way: only the sync heals it."""
     pair = opened(transport=transport)
-    channel, theirs = pair.a.queue_pair(0).channel, pair.b.queue_pair(1).channel
+    channel, theirs = pair.a.pairs.get(0).channel, pair.b.pairs.get(1).channel
     for channels in (channel.credit_senders[0], theirs.credit_receivers[0]):
         channels.consumed += 16
     theirs.credit_receivers[0].free(16)  # and the acknowledgement that said so is lost
@@ -430,7 +430,7 @@ def test_counts_that_differ_are_put_right(transport):
     """As after a fault in a register."""
     for consumed in (16, 5, -3):
         pair = opened(transport=transport)
-        channel = pair.a.queue_pair(0).channel
+        channel = pair.a.pairs.get(0).channel
         channel.credit_senders[0].consumed = (channel.credit_senders[0].consumed + consumed) % (1 << 20)
         pair.run(4 * 65536)  # each class in its turn
         assert pair.b.counters[Traffic.CREDITS_RECONCILED] == 1
@@ -458,7 +458,7 @@ def test_the_other_end_is_not_there_any_more(transport):
     pair.b.is_stalled = True
     number = pair.read("A", 0, 8)
     pair.run(5000)
-    assert pair.a.queue_pair(0).channel.sender.outstanding == []
+    assert pair.a.pairs.get(0).channel.sender.outstanding == []
     pair.b.reset(pair.now)
     start = pair.now
     pair.run_until(lambda: number in pair.done["A"])
@@ -520,6 +520,6 @@ def test_ends_that_differ():
 
 def test_a_command_that_is_refused_takes_no_credit():
     pair = opened()
-    channel = pair.a.queue_pair(0).channel
+    channel = pair.a.pairs.get(0).channel
     pair.a.submit(Command(Opcode.READ, 1, 0, 0, 0, 0))
     assert channel.credit_senders[0].in_use == 0

@@ -5,32 +5,42 @@ It has no clock of its own: whatever depends on time takes ``now``, in clocks, w
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, deque
 from collections.abc import Mapping
 
 from .cam import Cam, Translation, Window
 from .command import Command, Completion, Request
-from .config import ATOMIC_SIZE, NicConfig, check_range
-from .connection import Connection, Notice, State
+from .config import NicConfig, check_range
+from .connection import Notice, State
 from .cyclic import CREDIT_BITS, SEQ_BITS
 from .framer import Settings
 from .initiator import Initiator
 from .intake import Intake
 from .memory import Memory
-from .offer import make_offer
 from .outlet import Outlet
-from .parser import Parsed, Route
+from .parser import Parsed
 from .queue_pair import Peer, QueuePair
+from .queue_pairs import EndpointError, QueuePairs
 from .requester import Requester, Waiting
 from .responder import Responder
 from .tags import Tags
 from .traffic import Traffic
 from .transport import TransportSettings
-from .wire import CRC_SIZE, DATA_MAX, GRID, MTU_MIN, FrameHeader, OperationHeader
+from .wire import CRC_SIZE, GRID, MTU_MIN, FrameHeader
+
+__all__ = ["Endpoint", "EndpointError"]
 
 
-class EndpointError(ValueError):
-    """A connection that cannot be had now; the message says why."""
+@dataclasses.dataclass(frozen=True)
+class _Rest:
+    """Nothing is there to send until a time (None: ever), if nothing happens; so nobody needs to look again."""
+
+    until: int | None
+    outside: tuple[int, bool]
+
+    def lasts(self, now: int, outside: tuple[int, bool]) -> bool:
+        return outside == self.outside and (self.until is None or now < self.until)
 
 
 class Endpoint:
@@ -48,7 +58,7 @@ class Endpoint:
 
     ``completions`` and ``notices`` (a queue pair, and what happened to its connection) are for the user to take from;
     commands wait while ``config.tags`` of them are under way or were not fetched. While ``is_stalled`` is set the
-    responder takes nothing: requests wait in the receive buffer.
+    responder takes nothing: requests wait in the receive ``buffer``, which counts its bytes.
 
     Raises:
         ConfigError: ``settings.mtu``, ``first_seq`` or ``first_credit`` out of bounds.
@@ -70,10 +80,9 @@ class Endpoint:
         check_range("first_credit", first_credit, 0, (1 << CREDIT_BITS) - 1)
         self.config, self.settings, self.transport, self.memory = config, settings, transport, memory
         self.timeout = timeout
-        self.payload_max = (settings.mtu - FrameHeader.SIZE - CRC_SIZE) // GRID * GRID
-        self.offer = make_offer(config, first_seq, first_credit)
         self.tags: Tags[Waiting] = Tags(config.tags)
-        self._epochs = dict(epochs or {})
+        payload_max = (settings.mtu - FrameHeader.SIZE - CRC_SIZE) // GRID * GRID
+        self.pairs = QueuePairs(config, transport, payload_max, first_seq, first_credit, epochs or {})
         self._clear(0)
 
     def _clear(self, now: int) -> None:
@@ -83,19 +92,21 @@ class Endpoint:
         self.requester = Requester(self.config, self.translations, self.settings.mtu, self.timeout, self.tags)
         self.requester.now = now
         self._counts: Counter[Traffic] = Counter()
-        self._initiator = Initiator(self.requester, self.config.tags, self._counts, self._is_connected, self._ask)
+        self._initiator = Initiator(self.requester, self.config.tags, self._counts, self.pairs.is_connected, self._ask)
         self.responder = Responder(self.memory, self.windows)
         self.notices: deque[tuple[int, Notice]] = deque()
         self.is_stalled = False
         self.intake = Intake(self.config, self.settings, self._counts, self._initiator.answer)
+        self.buffer = self.intake.buffer
         self._outlet = Outlet(self.settings, self._counts)
-        self._pairs: dict[int, QueuePair] = {}
-        self._turns: list[QueuePair] = []  # the one that sent last is the last
+        self._rest: _Rest | None = None
 
     @property
     def deadline(self) -> int | None:
         """The earliest time at which ``transmit`` may have something though nothing happens before; None: never."""
-        times = [self.requester.deadline, *(pair.deadline for pair in self._turns)]
+        if self._rest is not None:
+            return self._rest.until
+        times = [self.requester.deadline, *(pair.deadline for pair in self.pairs)]
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -111,41 +122,25 @@ class Endpoint:
     @property
     def is_idle(self) -> bool:
         """Whether no command waits, and nothing is under way."""
-        return self._initiator.is_idle and all(pair.is_idle for pair in self._turns)
+        return self._initiator.is_idle and all(pair.is_idle for pair in self.pairs)
 
     @property
     def counters(self) -> dict[Traffic, int]:
         """How often each thing happened since the last reset."""
         counts = self._counts.copy()
-        for pair in self._turns:
+        for pair in self.pairs:
             counts += pair.counts()
         return {event: counts[event] for event in Traffic}
 
-    @property
-    def buffer_used(self) -> int:
-        """Bytes of frames in the receive buffer."""
-        return self.intake.buffer.used
-
-    @property
-    def buffer_high(self) -> int:
-        """The most bytes that were in the receive buffer, with frames that were then dropped."""
-        return self.intake.buffer.high
-
     def state(self, qp: int) -> State:
         """Where the connection of a queue pair stands."""
-        return self._pairs[qp].connection.state if qp in self._pairs else State.CLOSED
-
-    def queue_pair(self, qp: int) -> QueuePair:
-        """A queue pair that was given another end, to be looked into.
-
-        Raises:
-            KeyError: it was not.
-        """
-        return self._pairs[qp]
+        pair = self.pairs.get(qp)
+        return State.CLOSED if pair is None else pair.connection.state
 
     def listen(self, qp: int, mac: int, node: int, remote_qp: int) -> None:
         """Let the other end open a queue pair's connection; arguments and errors as for ``connect``."""
-        self._join(qp, Peer(mac, node, remote_qp)).connection.listen()
+        self.pairs.join(qp, Peer(mac, node, remote_qp)).connection.listen()
+        self._rest = None
 
     def connect(self, qp: int, mac: int, node: int, remote_qp: int, now: int) -> None:
         """Open the connection of a queue pair to another one.
@@ -161,30 +156,35 @@ class Endpoint:
             ConfigError: a number out of bounds.
             EndpointError: the connection is neither closed nor listening.
         """
-        self._join(qp, Peer(mac, node, remote_qp)).connection.open(now)
+        self.pairs.join(qp, Peer(mac, node, remote_qp)).connection.open(now)
+        self._rest = None
 
     def close(self, qp: int, now: int) -> None:
         """Close a queue pair's connection, if it has one; what is under way on it is lost."""
-        if qp in self._pairs:
-            self._pairs[qp].connection.close(now)
-            self._settle(self._pairs[qp], now)
+        self._rest = None
+        pair = self.pairs.get(qp)
+        if pair is not None:
+            pair.connection.close(now)
+            self._settle(pair, now)
 
     def reset(self, now: int) -> None:
         """Forget everything but memory, the last epochs, and the generations of tags, as the hardware's reset does."""
-        self._epochs.update({qp: pair.connection.epoch for qp, pair in self._pairs.items()})
+        self.pairs.forget()
         self.tags.reset()
         self._clear(now)
 
     def submit(self, command: Command) -> None:
         """Carry out a command, or let it wait for a tag; how it ends is among ``completions`` at some time."""
+        self._rest = None
         self._initiator.submit(command)
         self._initiator.start()
 
     def receive(self, data: bytes, now: int, bad: bool = False) -> Parsed:
         """Take a frame, without FCS, that the MAC may have marked bad; returns what the parser made of it."""
+        self._rest = None
         parsed = self.intake.parser.parse(data, bad)
         if parsed.header is not None and parsed.route is not None:
-            pair = self._pairs.get(parsed.route.local_qp)
+            pair = self.pairs.get(parsed.route.local_qp)
             if pair is None:
                 self._counts[Traffic.NO_CONNECTION] += 1
             else:
@@ -195,47 +195,32 @@ class Endpoint:
 
     def transmit(self, now: int, most: int | None = None) -> list[bytes]:
         """The frames to send now, in the order of ``Outlet.next_frame``; ``most`` of them if that is given."""
+        if self._rest is not None and self._rest.lasts(now, self._outside()):
+            return []
+        self._rest = None
         self._initiator.tick(now)
-        for pair in self._turns:
+        for pair in self.pairs:
             pair.tick(now)
             self._settle(pair, now)
         self._initiator.start()
         frames: list[bytes] = []
         while most is None or len(frames) < most:
-            found = self._outlet.next_frame(self._turns, now)
+            found = self._outlet.next_frame(self.pairs, now)
             if found is None:
+                self._rest = _Rest(self.deadline, self._outside())
                 break
             pair, frame = found
             frames.append(frame)
-            self._turns.remove(pair)
-            self._turns.append(pair)
+            self.pairs.has_sent(pair)
             self._serve(pair, now)
         return frames
 
-    def _join(self, qp: int, peer: Peer) -> QueuePair:
-        """The queue pair, with its other end."""
-        check_range("qp", qp, 0, self.config.queue_pairs - 1)
-        for name, value, bits in (("mac", peer.mac, 48), ("node", peer.node, 16), ("remote_qp", peer.qp, 12)):
-            check_range(name, value, 0, (1 << bits) - 1)
-        pair = self._pairs.get(qp)
-        if pair is None:
-            largest = min(self.payload_max, OperationHeader.SIZE + DATA_MAX)
-            connection = Connection(
-                self.offer, self.transport, self._epochs.get(qp, 0), (largest, largest, ATOMIC_SIZE)
-            )
-            pair = self._pairs[qp] = QueuePair(qp, peer, connection, self.payload_max)
-            self._turns.append(pair)
-        elif pair.connection.state not in (State.CLOSED, State.LISTENING):
-            raise EndpointError(f"queue pair {qp} is {pair.connection.state.name.lower()}: close it first")
-        pair.peer = peer
-        return pair
-
-    def _is_connected(self, route: Route) -> bool:
-        pair = self._pairs.get(route.local_qp)
-        return pair is not None and pair.channel is not None and pair.peer.has(route)
+    def _outside(self) -> tuple[int, bool]:
+        """What a user may change without a call."""
+        return len(self.completions), self.is_stalled
 
     def _ask(self, request: Request) -> None:
-        self._pairs[request.route.local_qp].ask(request)
+        self.pairs.ask(request)
 
     def _settle(self, pair: QueuePair, now: int) -> None:
         """Follow what has become of a connection, and let the responder work."""
@@ -243,14 +228,15 @@ class Endpoint:
             pair.connection.lose()
         if pair.has_ended:
             self._counts += pair.channel_counts()
-            self.intake.buffer.free(pair.end() * self.config.credit_size)
+            self.buffer.free(pair.end() * self.config.credit_size)
             self._initiator.abandon(pair.number)
         if pair.is_open and pair.channel is None:
             pair.begin(self.config.resend_buffer, self.transport, now)
-        self.notices.extend((pair.number, pair.connection.notices.popleft()) for _ in list(pair.connection.notices))
+        while pair.connection.notices:
+            self.notices.append((pair.number, pair.connection.notices.popleft()))
         self._serve(pair, now)
 
     def _serve(self, pair: QueuePair, now: int) -> None:
         if not self.is_stalled:
             freed = pair.serve(self.responder.execute, now)
-            self.intake.buffer.free(freed * self.config.credit_size)
+            self.buffer.free(freed * self.config.credit_size)

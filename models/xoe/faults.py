@@ -106,15 +106,22 @@ class Injector:
         rates: of faults at random, for frames that no rule fits.
         seed: of the random numbers.
         direction: what ``log`` calls it.
+        keep_log: whether there is one.
 
     ``counts`` says how often each fault was injected, and ``log`` has a rule for each, so that a run at random can be
     repeated by a script. ``frames`` counts frames.
     """
 
     def __init__(
-        self, rules: Iterable[Rule] = (), rates: Rates | None = None, seed: int = 0, direction: str = "A>B"
+        self,
+        rules: Iterable[Rule] = (),
+        rates: Rates | None = None,
+        seed: int = 0,
+        direction: str = "A>B",
+        keep_log: bool = True,
     ) -> None:
         self.rules, self.rates, self.direction = list(rules), rates, direction
+        self.keep_log = keep_log
         self.counts = dict.fromkeys(Action, 0)
         self.log: list[Rule] = []
         self.frames = 0
@@ -154,7 +161,8 @@ class Injector:
         action, amount = fault or (None, 0)
         if action is not None:
             self.counts[action] += 1
-            self.log.append(Rule(self.direction, action, amount, "frame", self.frames, self.frames))
+            if self.keep_log:
+                self.log.append(Rule(self.direction, action, amount, "frame", self.frames, self.frames))
         if action is Action.FLIP:
             data = flip(data, amount)
         elif action is Action.TRUNCATE:

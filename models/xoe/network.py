@@ -104,14 +104,15 @@ def run(
         for end, link in incoming:
             for data in link.receive(now):
                 end.receive(data, now)
+        for name, end in ends.items():
+            _send(end, outgoing[name], now)
         if until(now):
             return now
-        for name, end in ends.items():
+        for name, end in ends.items():  # what the user has just asked for
             _send(end, outgoing[name], now)
         completed = sum(end.completed for end in ends.values())
         if completed != progress:
             progress, since = completed, now
-            continue  # the user may have waited for that
         times = [max(end.deadline, outgoing[name].free_at) for name, end in ends.items() if end.deadline is not None]
         times += [link.deadline for link in links.values() if link.deadline is not None]
         times += [link.free_at for link in links.values() if link.free_at > now]

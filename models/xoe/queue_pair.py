@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from .channel import Channel, Incoming, Outgoing
 from .command import Request
+from .config import check_range
 from .connection import Connection, State
 from .operation import Operation
 from .parser import Route
@@ -21,11 +22,19 @@ Execute = Callable[[Operation, int], Operation | None]
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """The other end of a connection: Ethernet address (48 bits), node (16 bits), queue pair there (12 bits)."""
+    """The other end of a connection: Ethernet address (48 bits), node (16 bits), queue pair there (12 bits).
+
+    Raises:
+        ConfigError: a number out of bounds.
+    """
 
     mac: int
     node: int
     qp: int
+
+    def __post_init__(self) -> None:
+        for name, value, bits in (("mac", self.mac, 48), ("node", self.node, 16), ("remote_qp", self.qp, 12)):
+            check_range(name, value, 0, (1 << bits) - 1)
 
     def has(self, route: Route) -> bool:
         """Whether a route leads to it, or comes from it."""

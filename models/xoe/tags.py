@@ -41,6 +41,14 @@ class Tags(Generic[RecordT]):
         """What was kept for the tags that are out, oldest first."""
         return dict(self._records)
 
+    def record(self, tag: int) -> RecordT:
+        """What was kept for a tag that is out.
+
+        Raises:
+            KeyError: it is not.
+        """
+        return self._records[tag]
+
     def give(self, record: RecordT) -> int | None:
         """The next tag, for which ``record`` is kept; None if all are out."""
         if not self._free:
