@@ -102,7 +102,8 @@ class Frame:
         for name, limit in (("destination", 48), ("source", 48), ("ethertype", 16)):
             if not 0 <= getattr(self, name) < 1 << limit:
                 raise FieldError(f"Frame.{name} must have {limit} bits, not {getattr(self, name):#x}")
-        header = dataclasses.replace(self.header, length=len(payload)).pack()
+        is_told = self.header.length == len(payload)
+        header = (self.header if is_told else dataclasses.replace(self.header, length=len(payload))).pack()
         crc = frame_crc_bytes(clear_mark(header), payload)
         addresses = self.destination.to_bytes(6, "big") + self.source.to_bytes(6, "big")
         tags = b"".join(tag.encode() for tag in self.tags)

@@ -72,6 +72,7 @@ def build_frame(
         src_node=settings.node,
         dst_qp=route.remote_qp,
         src_qp=route.local_qp,
+        length=sum(operation.size for operation in operations) + len(body),
         **fields,
     )
     tags = (VlanTag(settings.pcp[route.traffic_class], 0, settings.vid),) if settings.tagged else ()
