@@ -18,7 +18,7 @@ from sender_environment import (
     SenderPorts,
     check_counters,
 )
-from xoe.credit import credits_needed
+from xoe.config import credits_needed
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS, after
 from xoe.receiver import Receiver, Verdict
 from xoe.transport import TransportSettings

@@ -14,7 +14,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from xoe.credit import CreditSender, credits_needed
+from xoe.config import credits_needed
+from xoe.credit import CreditSender
 from xoe.cyclic import SEQ_BITS, distance
 from xoe.sender import Sender
 from xoe.transport import TransportSettings

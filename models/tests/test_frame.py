@@ -194,7 +194,8 @@ def test_the_congestion_mark_is_outside_the_crc(name):
 
 def test_reserved_bits_are_ignored_but_covered_by_the_crc():
     data = bytearray(RESPONSES.encode())
-    data[14 + 21] = 0x5A
+    data[14 + 16] ^= 0x10
+    data[14 + 19] ^= 0xC0
     assert reason_of(bytes(data)) is Reason.CRC
     assert Frame.decode(with_crc(bytes(data))) == RESPONSES
 

@@ -3,7 +3,9 @@ import dataclasses
 import pytest
 
 from xoe import Frame, Opcode, Operation, TrafficClass, VlanTag
-from xoe.framer import Framer, FramerError, Route, Settings
+from xoe.framer import Framer, FramerError, Route, Settings, build_frame
+from xoe.header import FieldError
+from xoe.wire import Kind
 
 SETTINGS = Settings(mac=0x0A0B0C0D0E0F, node=0x1234, mtu=256, ect=True, epoch=7)
 ROUTE = Route(mac=0x020304050607, node=0x4321, remote_qp=0xABC, local_qp=5, traffic_class=TrafficClass.REQUEST)
@@ -106,3 +108,14 @@ def test_check_refuses_a_frame_above_the_mtu():
     group = [write(200), write(8)]
     with pytest.raises(FramerError, match="exceed the MTU"):
         Framer(SETTINGS).check(Framer(SETTINGS).frame(group, ROUTE), [[(operation, ROUTE) for operation in group]])
+
+
+def test_fields_of_the_header_can_be_given():
+    fields = {"seq": 5, "ack": 6, "ack_valid": 1, "credit_class": 2, "credit": 7, "credit_valid": 1, "src_epoch": 9}
+    frame = Frame.decode(build_frame(SETTINGS, ROUTE, [write(5)], epoch=8, **fields))
+    assert {name: getattr(frame.header, name) for name in fields} == fields
+    assert (frame.header.epoch, frame.header.kind, frame.operations) == (8, Kind.DATA, (write(5),))
+    acknowledgement = Frame.decode(build_frame(SETTINGS, ROUTE, (), bytes(16), kind=Kind.ACK, nack=1))
+    assert (acknowledgement.body, acknowledgement.header.nack, acknowledgement.header.epoch) == (bytes(16), 1, 0)
+    with pytest.raises(FieldError, match=r"seq must be 0\.\.0xffffff"):
+        build_frame(SETTINGS, ROUTE, [write(5)], seq=1 << 24)

@@ -112,3 +112,17 @@ def test_the_hand_written_vectors(parser):
         parsed = here.parse(data)
         assert parsed.outcome in (Outcome.ACCEPTED, Outcome.KIND)
         assert parsed.operations == (frame.operations if frame.header.kind == Kind.DATA else ())
+
+
+@pytest.mark.parametrize("kind", [Kind.ACK, Kind.CONTROL])
+def test_other_kinds_are_handed_on_when_asked_for(kind):
+    asked = Parser(NicConfig(mtu=512, queue_pairs=4), MAC, NODE, kinds=frozenset({Kind.DATA, kind}))
+    frame = dataclasses.replace(
+        FRAME, header=dataclasses.replace(HEADER, kind=kind), operations=(), body=bytes(range(24))
+    )
+    parsed = asked.parse(frame.encode())
+    assert (parsed.outcome, parsed.operations, parsed.body) == (Outcome.ACCEPTED, (), bytes(range(24)))
+    assert parsed.header == dataclasses.replace(HEADER, kind=kind, length=24)
+    other = dataclasses.replace(frame, header=dataclasses.replace(HEADER, kind=3 - kind))
+    assert asked.parse(other.encode()).outcome is Outcome.KIND
+    assert asked.parse(FRAME.encode()).header == dataclasses.replace(HEADER, length=24)

@@ -165,6 +165,40 @@ def test_time_never_runs_out_without_a_time_out():
     assert requester.step(1 << 40) == []
 
 
+def test_the_next_deadline():
+    assert make().deadline is None
+    requester = make(timeout=10)
+    assert requester.deadline is None
+    requester.submit(READ)
+    requester.step(4)
+    requester.submit(READ)
+    assert requester.deadline == 10
+    requester.step(6)
+    assert requester.deadline == 14
+
+
+def test_a_command_without_a_connection():
+    requester, asked = make(), []
+    refusal = requester.submit(READ, lambda route: bool(asked.append(route)))
+    assert refusal == Completion(1, Opcode.READ, Status.NOT_CONNECTED)
+    assert asked == [Route(MAC, NODE, QP, 2, TrafficClass.REQUEST)]
+    assert (
+        requester.submit(dataclasses.replace(READ, address=0), lambda route: False).status == Status.TRANSLATION_FAULT
+    )
+    assert requester.submit(READ, lambda route: True).operation.tag == 64
+
+
+def test_all_requests_of_a_queue_pair_are_given_up():
+    requester = make()
+    for number, qp in enumerate((2, 3, 2)):
+        requester.submit(dataclasses.replace(READ, id=number, qp=qp))
+    assert requester.abandon(2) == [Completion(number, Opcode.READ, Status.CONNECTION_LOST) for number in (0, 2)]
+    assert requester.abandon(2) == []
+    assert requester.in_flight == 1
+    assert requester.respond(Operation(0x41, 64, 0, 100, bytes(100))) is None
+    assert requester.respond(Operation(0x41, 65, 0, 100, bytes(100))).id == 1
+
+
 def test_classes():
     assert traffic_class(Opcode.FENCE) == TrafficClass.REQUEST
     assert traffic_class(Opcode.COMPARE_SWAP) == TrafficClass.ATOMIC

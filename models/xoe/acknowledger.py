@@ -2,48 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .transport import TransportSettings
+
+URGENT_SHARE = 4  # freed credits are told at once when they are one in so many of those granted
 
 
 class Acknowledger:
     """Keeps count of what the other end has not been told.
 
     An acknowledgement is due at once for ``ack_every`` data frames, for one that came twice, too far, or out of order,
-    and for many freed credits; after ``ack_delay`` for less; and after ``sync_interval`` for nothing at all.
+    and for a quarter of a class's credits; after ``ack_delay`` for less; and after ``sync_interval`` for nothing at
+    all.
+
+    Args:
+        settings: see ``TransportSettings``.
+        granted: credits of each class that the other end may use.
+        now: when the connection opened.
     """
 
-    def __init__(self, settings: TransportSettings, now: int = 0) -> None:
+    def __init__(self, settings: TransportSettings, granted: Sequence[int], now: int = 0) -> None:
         self.settings = settings
-        self._owed = 0  # data frames, and updates of credit
-        self._is_urgent = False
-        self._since = now  # when the first of them was owed
+        self.granted = granted
+        self.is_urgent = False  # one is due at once
+        self._frames = 0  # data frames that the other end was not told of
+        self._credits = [0] * len(granted)  # freed credits that it was not told of
+        self._since = now  # when it was first owed something
         self._last = now  # when an acknowledgement was sent by itself
 
-    def owe(self, now: int, urgent: bool = False) -> None:
-        """A data frame came, or credits were freed."""
-        if not self._owed:
-            self._since = now
-        self._owed += 1
-        self._is_urgent |= urgent or self._owed >= self.settings.ack_every
+    def take(self, now: int, urgent: bool = False) -> None:
+        """A data frame came."""
+        self._owe(now)
+        self._frames += 1
+        self.is_urgent |= urgent or self._frames >= self.settings.ack_every
 
-    def pay(self, now: int, alone: bool) -> None:
-        """The other end is told: by an acknowledgement alone, or (if nothing is urgent) with a data frame."""
-        if alone:
-            self._last = now
-        if alone or not self._is_urgent:
-            self._owed, self._is_urgent = 0, False
+    def free(self, now: int, traffic_class: int, credits: int) -> None:
+        """Credits of a class were freed."""
+        self._owe(now)
+        self._credits[traffic_class] += credits
+        self.is_urgent |= self._credits[traffic_class] * URGENT_SHARE >= self.granted[traffic_class]
+
+    def pay_with_data(self, traffic_class: int) -> None:
+        """A data frame goes out, and tells what was freed of a class; it pays for nothing if more is urgent."""
+        if not self.is_urgent:
+            self._frames = self._credits[traffic_class] = 0
+
+    def pay(self, now: int) -> None:
+        """An acknowledgement goes out by itself."""
+        self._last = now
+        self._frames, self._credits, self.is_urgent = 0, [0] * len(self.granted), False
 
     @property
-    def deadline(self) -> int | None:
-        """When an acknowledgement is due if nothing happens before; None: never."""
-        if self._is_urgent:
+    def deadline(self) -> int:
+        """When an acknowledgement is due if nothing happens before."""
+        if self.is_urgent:
             return self._since
-        times = [self._since + self.settings.ack_delay] if self._owed else []
-        if self.settings.sync_interval:
-            times.append(self._last + self.settings.sync_interval)
-        return min(times, default=None)
+        sync = self._last + self.settings.sync_interval
+        return min(self._since + self.settings.ack_delay, sync) if self._owes else sync
 
-    def is_due(self, now: int) -> bool:
-        """Whether one is due."""
-        deadline = self.deadline
-        return deadline is not None and now >= deadline
+    @property
+    def _owes(self) -> bool:
+        return self._frames > 0 or any(self._credits)
+
+    def _owe(self, now: int) -> None:
+        if not self._owes:
+            self._since = now

@@ -11,6 +11,7 @@ from collections import deque
 from enum import IntEnum
 
 from .cyclic import EPOCH_BITS, after
+from .offer import LARGEST, is_sound
 from .transport import TransportSettings
 from .wire import ControlBody, Message
 
@@ -51,17 +52,25 @@ class Connection:
         offer: what this end offers for frames in the other direction; its ``epoch`` is filled in here.
         settings: ``open_timeout`` and ``retries``.
         epoch: the last epoch that was used for this connection, 0..255. It must outlive a reset.
+        largest: bytes of the largest operation that this end sends in each class; what is granted must hold it.
 
     ``outbox`` collects the control frames to send, ``notices`` what the user is to be told. Whenever ``incarnation``
     grows, all that belonged to the connection before is void, and ``peer`` has what the other end offers.
 
-    The owner sets ``is_drained`` to False while this end still holds frames of an earlier incarnation: the connection
-    does not open before they are gone, because what is granted would not fit beside them.
+    The owner sets ``is_drained`` to False while delivered frames wait for the responder: no other incarnation opens
+    before they are gone, because what it grants would not fit beside them.
     """
 
-    def __init__(self, offer: ControlBody, settings: TransportSettings, epoch: int = 0) -> None:
+    def __init__(
+        self,
+        offer: ControlBody,
+        settings: TransportSettings,
+        epoch: int = 0,
+        largest: tuple[int, ...] = LARGEST,
+    ) -> None:
         self.offer = offer
         self.settings = settings
+        self.largest = largest
         self.state = State.CLOSED
         self.epoch = epoch  # frames to this end have it
         self.peer_epoch = 0  # frames to the other end have it
@@ -71,6 +80,7 @@ class Connection:
         self.outbox: deque[Control] = deque()
         self.notices: deque[Notice] = deque()
         self.deadline: int | None = None
+        self.offers_refused = 0
         self._asked = 0  # how often, since the last answer
 
     @property
@@ -119,26 +129,27 @@ class Connection:
         self.state, self.deadline = state, None
         self.notices.append(notice)
 
-    def accepts(self, epoch: int) -> bool:
-        """Whether a data frame or an acknowledgement of an epoch is to be taken.
+    def accepts(self, epoch: int, src_epoch: int) -> bool:
+        """Whether a data frame or an acknowledgement with these epochs is to be taken.
 
         One of the proposed epoch tells that the other end is open, and that its word to this end was lost.
         """
         if self.state is State.OPEN and epoch == self.epoch:
-            return True
+            return src_epoch == self.peer_epoch
         if epoch == self.proposal and self.state not in (State.CLOSED, State.CLOSING) and self.is_drained:
             self._say(Message.OPEN, self.proposal, None)
         return False
 
     def receive(self, control: Control) -> None:
         """Take a control frame from the other end."""
-        if self.state is State.CLOSED:
-            return
-        if control.body.message == Message.OPEN and self.state is not State.CLOSING:
+        message, is_present = control.body.message, self._is_present(control)
+        if message == Message.OPEN and not is_sound(control.body, self.largest):
+            self.offers_refused += 1
+        elif message == Message.OPEN and self.state not in (State.CLOSED, State.CLOSING):
             self._receive_open(control)
-        elif control.body.message == Message.CLOSE and self._is_present(control):
+        elif message == Message.CLOSE and is_present:
             self._receive_close()
-        elif control.body.message == Message.CLOSED and self._is_present(control) and self.state is State.CLOSING:
+        elif message == Message.CLOSED and is_present and self.state is State.CLOSING:
             self.state, self.deadline = State.CLOSED, None
             self.notices.append(Notice.CLOSED)
 
@@ -200,4 +211,6 @@ class Connection:
         body = dataclasses.replace(
             self.offer, message=message, epoch=epoch, echo_valid=int(echo is not None), is_open=int(is_open)
         )
-        self.outbox.append(Control(body, echo))
+        control = Control(body, echo)
+        if control not in self.outbox:
+            self.outbox.append(control)

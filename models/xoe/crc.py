@@ -10,6 +10,8 @@ credits) at the last moment. Switches may mark without touching it.
 
 from __future__ import annotations
 
+import zlib
+
 from .wire import CRC_SIZE
 
 POLYNOMIAL = 0xEDB88320  # reflected
@@ -46,8 +48,8 @@ def rewind(state: int, zeros: int) -> int:
 
 
 def crc32(data: bytes) -> int:
-    """CRC-32 of ``data`` as the Ethernet FCS has it."""
-    return advance(INITIAL, data) ^ INVERT
+    """CRC-32 of ``data`` as the Ethernet FCS has it: ``advance(INITIAL, data) ^ INVERT``, but faster."""
+    return zlib.crc32(data)
 
 
 def frame_crc(header: bytes, operations: bytes) -> int:

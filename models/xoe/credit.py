@@ -6,17 +6,8 @@ what is in use is their difference, and stays below what was granted.
 
 from __future__ import annotations
 
-from .config import check_choice, check_range
+from .config import CREDIT_LIMIT_MAX, check_range
 from .cyclic import CREDIT_BITS, after, distance
-
-CREDIT_SIZES = tuple(1 << bits for bits in range(5, 12))  # bytes
-OVERHEAD = 32  # bytes that a frame takes in a buffer besides its operations
-LIMIT_MAX = (1 << 12) - 1
-
-
-def credits_needed(length: int, credit_size: int) -> int:
-    """Credits of ``credit_size`` bytes that a frame with ``length`` bytes of operations takes: at least one."""
-    return -(-(length + OVERHEAD) // credit_size)
 
 
 class CreditSender:
@@ -31,7 +22,7 @@ class CreditSender:
     """
 
     def __init__(self, limit: int, first: int = 0) -> None:
-        check_range("limit", limit, 0, LIMIT_MAX)
+        check_range("limit", limit, 0, CREDIT_LIMIT_MAX)
         check_range("first", first, 0, (1 << CREDIT_BITS) - 1)
         self.limit = limit
         self.consumed = self.freed = first
@@ -68,11 +59,11 @@ class CreditReceiver:
 
     @property
     def held(self) -> int:
-        """Credits of the frames that are here."""
+        """Credits of the frames that were delivered and are still here."""
         return distance(self.consumed, self.freed, CREDIT_BITS)
 
     def accept(self, credits: int) -> None:
-        """A frame that takes so many came, for the first time."""
+        """A frame that takes so many was delivered: so both ends count in the order of the PSNs."""
         self.consumed = after(self.consumed, credits, CREDIT_BITS)
 
     def free(self, credits: int) -> None:
@@ -82,14 +73,10 @@ class CreditReceiver:
     def reconcile(self, consumed: int) -> int:
         """Take the sender's count, as it was when the same frames had been sent that have come.
 
-        Whatever the sender has used up and this end has not seen is free; returns how many credits that were.
+        Whatever the sender has used up and this end has not seen is free; returns how many credits that were, of the
+        20 bits of a count: a little below 2**20 if this end had counted more.
         """
         missed = distance(consumed, self.consumed, CREDIT_BITS)
         self.free(missed)
         self.consumed = consumed
         return missed
-
-
-def check_credit_size(credit_size: int) -> None:
-    """Raise ConfigError unless a credit may be worth so many bytes."""
-    check_choice("credit_size", credit_size, CREDIT_SIZES)

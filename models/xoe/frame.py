@@ -23,6 +23,7 @@ from .wire import (
 )
 
 MAX_TAGS = 2
+_MARK = next(field.offset for field in FrameHeader.layout() if field.name == "ce")
 
 
 class Reason(Enum):
@@ -101,11 +102,12 @@ class Frame:
         for name, limit in (("destination", 48), ("source", 48), ("ethertype", 16)):
             if not 0 <= getattr(self, name) < 1 << limit:
                 raise FieldError(f"Frame.{name} must have {limit} bits, not {getattr(self, name):#x}")
-        header = dataclasses.replace(self.header, length=len(payload))
-        crc = frame_crc_bytes(clear_mark(header.pack()), payload)
+        is_told = self.header.length == len(payload)
+        header = (self.header if is_told else dataclasses.replace(self.header, length=len(payload))).pack()
+        crc = frame_crc_bytes(clear_mark(header), payload)
         addresses = self.destination.to_bytes(6, "big") + self.source.to_bytes(6, "big")
         tags = b"".join(tag.encode() for tag in self.tags)
-        data = addresses + tags + self.ethertype.to_bytes(2, "big") + header.pack() + payload + crc
+        data = addresses + tags + self.ethertype.to_bytes(2, "big") + header + payload + crc
         return data + bytes(max(0, FRAME_MIN - len(data)))
 
     @classmethod
@@ -178,7 +180,6 @@ def check_body(body: bytes, mtu: int = MTU_MAX) -> tuple[FrameHeader, bytes]:
 
 def clear_mark(header: bytes) -> bytes:
     """A packed frame header with its congestion mark 0, as the CRC takes it; all other bits stay as they are."""
-    offset = next(field.offset for field in FrameHeader.layout() if field.name == "ce")
     cleared = bytearray(header)
-    cleared[offset // 8] &= 0xFF ^ 0x80 >> offset % 8
+    cleared[_MARK // 8] &= 0xFF ^ 0x80 >> _MARK % 8
     return bytes(cleared)

@@ -55,6 +55,30 @@ class Settings:
     epoch: int = 0
 
 
+def build_frame(
+    settings: Settings, route: Route, operations: Sequence[Operation] = (), body: bytes = b"", **fields: int
+) -> bytes:
+    """A frame to ``route``; ``fields`` are those of its header that neither the route nor the settings give.
+
+    ``body`` is for acknowledgements and control frames, which have no operations.
+
+    Raises:
+        FieldError: a value that does not fit its field.
+    """
+    header = FrameHeader(
+        traffic_class=route.traffic_class,
+        ect=int(settings.ect),
+        dst_node=route.node,
+        src_node=settings.node,
+        dst_qp=route.remote_qp,
+        src_qp=route.local_qp,
+        length=sum(operation.size for operation in operations) + len(body),
+        **fields,
+    )
+    tags = (VlanTag(settings.pcp[route.traffic_class], 0, settings.vid),) if settings.tagged else ()
+    return Frame(route.mac, settings.mac, header, tuple(operations), tags, settings.ethertype, body).encode()
+
+
 class Framer:
     """Makes frames, and keeps the sequence numbers: one count for each local queue pair, those of responses apart."""
 
@@ -86,22 +110,11 @@ class Framer:
         Raises:
             FieldError: a value that does not fit its field.
         """
-        settings = self.settings
         flow = route.traffic_class == TrafficClass.RESPONSE, route.local_qp
-        header = FrameHeader(
-            traffic_class=route.traffic_class,
-            ect=int(settings.ect),
-            dst_node=route.node,
-            src_node=settings.node,
-            dst_qp=route.remote_qp,
-            src_qp=route.local_qp,
-            epoch=settings.epoch,
-            seq=(self._first + self._sent[flow]) % (1 << SEQUENCE_BITS),
-        )
-        tags = (VlanTag(settings.pcp[route.traffic_class], 0, settings.vid),) if settings.tagged else ()
-        frame = Frame(route.mac, settings.mac, header, tuple(operations), tags, settings.ethertype)
+        seq = (self._first + self._sent[flow]) % (1 << SEQUENCE_BITS)
+        frame = build_frame(self.settings, route, operations, seq=seq, epoch=self.settings.epoch)
         self._sent[flow] += 1
-        return frame.encode()
+        return frame
 
     def check(self, data: bytes, waiting: Sequence[list[Routed]]) -> int:
         """Hold a frame against what its framer was given, however it chose to gather.

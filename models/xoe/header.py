@@ -8,6 +8,7 @@ A header is an ordered list of bit fields, first field first on the wire, most s
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, NamedTuple, Self
 
 
@@ -44,12 +45,18 @@ class Header:
     @classmethod
     def layout(cls) -> list[BitField]:
         """The fields in wire order."""
+        return list(cls._fields())
+
+    @classmethod
+    @functools.cache
+    def _fields(cls) -> tuple[BitField, ...]:
+        """``layout``, worked out once for each header."""
         found, offset = [], 0
         for field in dataclasses.fields(cls):
             width = field.metadata["width"]
             found.append(BitField(field.name, offset, width, field.metadata["text"], not field.init))
             offset += width
-        return found
+        return tuple(found)
 
     def pack(self) -> bytes:
         """The header's ``SIZE`` bytes.
@@ -58,7 +65,7 @@ class Header:
             FieldError: a value is negative or has more bits than its field.
         """
         number = 0
-        for field in self.layout():
+        for field in self._fields():
             value = getattr(self, field.name)
             if not 0 <= value < 1 << field.width:
                 limit = (1 << field.width) - 1
@@ -75,11 +82,15 @@ class Header:
         """
         if len(data) < cls.SIZE:
             raise FieldError(f"{cls.__name__} needs {cls.SIZE} bytes, not {len(data)}")
-        number, end = int.from_bytes(data[: cls.SIZE], "big"), cls.SIZE * 8
-        return cls(
-            **{
-                field.name: number >> end - field.offset - field.width & (1 << field.width) - 1
-                for field in cls.layout()
-                if not field.is_reserved
-            }
+        number = int.from_bytes(data[: cls.SIZE], "big")
+        return cls(*(number >> shift & mask for shift, mask in cls._places()))
+
+    @classmethod
+    @functools.cache
+    def _places(cls) -> tuple[tuple[int, int], ...]:
+        """Of each field that is not reserved, in order: bits behind it, and a mask of its width."""
+        return tuple(
+            (cls.SIZE * 8 - field.offset - field.width, (1 << field.width) - 1)
+            for field in cls._fields()
+            if not field.is_reserved
         )

@@ -59,25 +59,39 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Parsed:
-    """What a frame gave: operations and their route only if it was accepted."""
+    """What a frame gave: all but ``outcome`` only if it was accepted.
+
+    Data frames have operations, acknowledgements and control frames a ``body``, which is a multiple of 8 bytes.
+    """
 
     outcome: Outcome
     operations: tuple[Operation, ...] = ()
     route: Route | None = None
+    header: FrameHeader | None = None
+    body: bytes = b""
 
 
 class Parser:
     """Sorts frames, and takes ours apart.
 
-    ``config`` gives the largest MTU and the number of queue pairs. ``counters`` says how often each outcome came, and
+    ``config`` gives the largest MTU and the number of queue pairs. ``kinds`` are those of the frames that are handed
+    on: only data frames, if there is no transport. ``counters`` says how often each outcome came, and
     ``operation_malformed`` how many accepted frames ended in an operation that is not whole.
     """
 
-    def __init__(self, config: NicConfig, mac: int, node: int, ethertype: int = ETHERTYPE) -> None:
+    def __init__(
+        self,
+        config: NicConfig,
+        mac: int,
+        node: int,
+        ethertype: int = ETHERTYPE,
+        kinds: frozenset[int] = frozenset({Kind.DATA}),
+    ) -> None:
         self.config = config
         self.mac = mac
         self.node = node
         self.ethertype = ethertype
+        self.kinds = kinds
         self.counters = dict.fromkeys(Outcome, 0)
         self.operation_malformed = 0
 
@@ -102,7 +116,7 @@ class Parser:
             return Parsed(Outcome[error.reason.name])
         if not self._is_for_us(data, header):
             return Parsed(Outcome.DESTINATION)
-        if header.kind != Kind.DATA:
+        if header.kind not in self.kinds:
             return Parsed(Outcome.KIND)
         return self._take_apart(data, header, payload)
 
@@ -116,8 +130,10 @@ class Parser:
         return is_ours and header.dst_qp < self.config.queue_pairs
 
     def _take_apart(self, data: bytes, header: FrameHeader, payload: bytes) -> Parsed:
-        operations, is_whole = split(payload)
-        self.operation_malformed += not is_whole
         source = int.from_bytes(data[6:12], "big")
         route = Route(source, header.src_node, header.src_qp, header.dst_qp, header.traffic_class)
-        return Parsed(Outcome.ACCEPTED, tuple(operations), route)
+        if header.kind != Kind.DATA:
+            return Parsed(Outcome.ACCEPTED, (), route, header, payload)
+        operations, is_whole = split(payload)
+        self.operation_malformed += not is_whole
+        return Parsed(Outcome.ACCEPTED, tuple(operations), route, header)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from .config import check_range
+from .config import WINDOW_MAX, check_range
 from .cyclic import SEQ_BITS, after, distance
-from .sender import WINDOW_MAX
 
 FrameT = TypeVar("FrameT")
 
@@ -19,6 +18,7 @@ class Verdict(IntEnum):
     DUPLICATE = 1  # it is here, or was: acknowledged again
     OUTSIDE = 2  # beyond the window: refused, acknowledged again
     OUT_OF_ORDER = 3  # not the next one, and everything from that on will be sent again
+    NO_ROOM = 4  # it would take more credits than were granted: refused, not acknowledged
 
 
 class Receiver(Generic[FrameT]):
@@ -58,9 +58,11 @@ class Receiver(Generic[FrameT]):
         """Frames that wait for one before them."""
         return list(self._held.values())
 
-    def receive(self, seq: int, frame: FrameT) -> Verdict:
-        """Sort a frame by its PSN, and keep it if it is new."""
+    def receive(self, seq: int, frame: FrameT, has_room: bool = True) -> Verdict:
+        """Sort a frame by its PSN, and keep it if it is new and has the credits for it."""
         verdict = self._judge(seq)
+        if verdict is Verdict.NEW and not has_room:
+            verdict = Verdict.NO_ROOM
         self.counters[verdict] += 1
         if verdict is Verdict.NEW:
             self._held[seq] = frame

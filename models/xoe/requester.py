@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from enum import IntEnum
 
-from .atomic import SIZES
 from .cam import Cam, Translation
+from .command import (
+    Command,
+    Completion,
+    Request,
+    completion,
+    fits,
+    has_length,
+    needed_rights,
+    sent_bytes,
+    traffic_class,
+)
 from .config import NicConfig
-from .operation import Operation, padded
+from .operation import Operation
 from .parser import Route
 from .tags import Tags
-from .wire import (
-    ANSWER_STATUS_MAX,
-    ATOMICS,
-    CRC_SIZE,
-    DATA_MAX,
-    GRID,
-    RESPONSE_BIT,
-    SUPPORTED,
-    FrameHeader,
-    Opcode,
-    OperationHeader,
-    Rights,
-    Status,
-    TrafficClass,
-    data_words,
-)
+from .wire import ATOMICS, CRC_SIZE, GRID, RESPONSE_BIT, SUPPORTED, FrameHeader, OperationHeader, Status, data_words
 
-PROBES = frozenset({Opcode.PROBE_SHARED, Opcode.PROBE_EXCLUSIVE, Opcode.PROBE_INVALIDATE})
+__all__ = [
+    "Command",
+    "Completion",
+    "Event",
+    "Request",
+    "Requester",
+    "Waiting",
+    "completion",
+    "fits",
+    "sent_bytes",
+    "traffic_class",
+]
+
 OVERHEAD = FrameHeader.SIZE + OperationHeader.SIZE + CRC_SIZE  # bytes of a frame besides an operation's data
 
 
@@ -47,48 +55,7 @@ class Event(IntEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Command:
-    """What a user asks for.
-
-    Attributes:
-        opcode: see ``Opcode``, 8 bits.
-        id: the user's, 16 bits; comes back with the completion.
-        qp: the local queue pair, 12 bits.
-        address_space: what the address belongs to, 16 bits.
-        address: virtual, 64 bits.
-        length: bytes, 9 bits.
-        data: what is written, or 8 bytes for each operand of an atomic.
-    """
-
-    opcode: int
-    id: int = 0
-    qp: int = 0
-    address_space: int = 0
-    address: int = 0
-    length: int = 0
-    data: bytes = b""
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What is sent, and whom to."""
-
-    operation: Operation
-    route: Route
-
-
-@dataclasses.dataclass(frozen=True)
-class Completion:
-    """How a command ended: its id and opcode, and the data that it returned if it is done."""
-
-    id: int
-    opcode: int
-    status: int
-    data: bytes = b""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Waiting:
+class Waiting:
     """A request without an answer yet; ``deadline`` in clocks, None for never."""
 
     command: Command
@@ -103,31 +70,53 @@ class Requester:
         cam: the translations.
         mtu: the largest Ethernet payload, in bytes; that of ``config`` if left out.
         timeout: clocks after which a request is given up; 0: never.
+        tags: where tags come from, if not from a pool of its own.
 
     ``counters`` says how often each event came.
     """
 
-    def __init__(self, config: NicConfig, cam: Cam[Translation], mtu: int | None = None, timeout: int = 0) -> None:
+    def __init__(
+        self,
+        config: NicConfig,
+        cam: Cam[Translation],
+        mtu: int | None = None,
+        timeout: int = 0,
+        tags: Tags[Waiting] | None = None,
+    ) -> None:
         self.config = config
         self.cam = cam
         self.mtu = config.mtu if mtu is None else mtu
         self.timeout = timeout
         self.now = 0
         self.counters = dict.fromkeys(Event, 0)
-        self._tags: Tags[_Waiting] = Tags(config.tags)
+        self._tags: Tags[Waiting] = Tags(config.tags) if tags is None else tags
 
     @property
     def in_flight(self) -> int:
         """Requests that wait for an answer."""
-        return len(self._tags.in_flight)
+        return len(self._tags)
 
-    def submit(self, command: Command) -> Request | Completion | None:
-        """The request that a command becomes, or its completion if it is refused; None if it has to wait for a tag."""
+    @property
+    def deadline(self) -> int | None:
+        """When the next request is given up, as ``now`` counts; None: never."""
+        if not self.timeout:
+            return None
+        deadlines = (waiting.deadline for waiting in self._tags.in_flight.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def submit(self, command: Command, connected: Callable[[Route], bool] | None = None) -> Request | Completion | None:
+        """The request that a command becomes, or its completion if it is refused; None if it has to wait for a tag.
+
+        ``connected`` says whether there is a connection to where it goes; without one the command is refused as not
+        connected. All that ``check`` finds comes before.
+        """
         status, route, address = self.check(command)
         if route is None:
             self.counters[Event[status.name]] += 1
             return Completion(command.id, command.opcode, status)
-        tag = self._tags.give(_Waiting(command, self.now + self.timeout if self.timeout else None))
+        if connected is not None and not connected(route):
+            return Completion(command.id, command.opcode, Status.NOT_CONNECTED)
+        tag = self._tags.give(Waiting(command, self.now + self.timeout if self.timeout else None))
         if tag is None:
             return None
         data = command.data.ljust(sent_bytes(command), b"\0")[: sent_bytes(command)]
@@ -165,9 +154,18 @@ class Requester:
         self.counters[Event.BAD_RESPONSE] += not fits(waiting.command, response)
         return completion(waiting.command, response)
 
+    def abandon(self, qp: int) -> list[Completion]:
+        """Give up all requests of a queue pair whose connection is lost; their completions, oldest first."""
+        lost = [(tag, waiting.command) for tag, waiting in self._tags.in_flight.items() if waiting.command.qp == qp]
+        for tag, _ in lost:
+            self._tags.retire(tag)
+        return [Completion(command.id, command.opcode, Status.CONNECTION_LOST) for _, command in lost]
+
     def step(self, clocks: int = 1) -> list[Completion]:
         """Let time pass; the completions of the requests that are given up, in the order of their deadlines."""
         self.now += clocks
+        if not self.timeout:
+            return []
         due = [
             (waiting.deadline, tag, waiting.command)
             for tag, waiting in self._tags.in_flight.items()
@@ -197,45 +195,3 @@ class Requester:
 
     def _beats(self, size: int) -> int:
         return max(1, -(-size * 8 // self.config.data_width))
-
-
-def fits(command: Command, response: Operation) -> bool:
-    """Whether a response can be one to this command."""
-    if response.opcode != command.opcode | RESPONSE_BIT or response.status > ANSWER_STATUS_MAX:
-        return False
-    words = data_words(response.opcode, command.length)
-    return response.status != Status.DONE or len(padded(response.data)) == words * GRID
-
-
-def completion(command: Command, response: Operation) -> Completion:
-    """What a response makes of a command: MALFORMED if it does not fit it, and data only if it is DONE."""
-    status = response.status if fits(command, response) else Status.MALFORMED
-    has_data = status == Status.DONE and data_words(response.opcode, command.length) > 0
-    data = padded(response.data)[: command.length] if has_data else b""
-    return Completion(command.id, command.opcode, status, data)
-
-
-def has_length(command: Command) -> bool:
-    """Whether a command has a length that its opcode, a supported one, allows."""
-    if command.opcode == Opcode.FENCE:
-        return command.length == 0
-    return command.length in SIZES if command.opcode in ATOMICS else 1 <= command.length <= DATA_MAX
-
-
-def sent_bytes(command: Command) -> int:
-    """Bytes of data that a command's request carries, without the filling up to the grid."""
-    return command.length if command.opcode == Opcode.WRITE else data_words(command.opcode, command.length) * GRID
-
-
-def needed_rights(opcode: int) -> int:
-    """What a page must grant for an operation; a fence needs nothing, and only asks the page who has it."""
-    if opcode in ATOMICS:
-        return Rights.ATOMIC
-    return {Opcode.READ: int(Rights.READ), Opcode.WRITE: int(Rights.WRITE)}.get(Opcode(opcode), 0)
-
-
-def traffic_class(opcode: int) -> TrafficClass:
-    """The class of the frames that a request goes in."""
-    if opcode in PROBES:
-        return TrafficClass.PROBE
-    return TrafficClass.ATOMIC if opcode in ATOMICS else TrafficClass.REQUEST

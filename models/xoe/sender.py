@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Generic, TypeVar
 
-from .config import check_range
+from .config import WINDOW_MAX, check_range
 from .cyclic import SEQ_BITS, after, distance
 from .transport import BACKOFF_MAX, TransportSettings
-
-WINDOW_MAX = 128  # frames
 
 FrameT = TypeVar("FrameT")
 
@@ -19,12 +17,14 @@ class _Outstanding(Generic[FrameT]):
     """A frame without acknowledgement.
 
     ``order`` counts transmissions: the number of the latest of this frame. ``waits``: it is to be sent again.
+    ``copied``: it was sent more than once, or is to be.
     """
 
     frame: FrameT
     order: int
     sent_at: int
-    tries: int = 0  # copies sent again, those that wait included
+    tries: int = 0  # how often it was lost, for which it is to blame
+    copied: bool = False
     waits: bool = False
 
 
@@ -91,7 +91,7 @@ class Sender(Generic[FrameT]):
         seq = self.next_seq
         self.next_seq = after(seq, 1, SEQ_BITS)
         if self.settings.go_back_n and any(each.waits for each in self._outstanding.values()):
-            self._outstanding[seq] = _Outstanding(frame, 0, now, waits=True)
+            self._outstanding[seq] = _Outstanding(frame, 0, now, copied=True, waits=True)
             self._resends.append(seq)
         else:
             self._outstanding[seq] = _Outstanding(frame, self._count(), now)
@@ -186,9 +186,9 @@ class Sender(Generic[FrameT]):
     def _learn(self, done: _Outstanding[FrameT], now: int) -> None:
         """What the arrival of a frame says about others and about the round trip."""
         elapsed = now - done.sent_at
-        if done.tries == 0:
+        if not done.copied:
             self.rtt_min = elapsed if self.rtt_min is None else min(self.rtt_min, elapsed)
-        if done.tries == 0 or (not done.waits and self.rtt_min is not None and elapsed >= self.rtt_min):
+        if not done.copied or (not done.waits and self.rtt_min is not None and elapsed >= self.rtt_min):
             self._delivered = max(self._delivered, done.order)
 
     def _find_lost(self) -> None:
@@ -203,7 +203,7 @@ class Sender(Generic[FrameT]):
             self.is_failed = True
             return
         found.tries += 1
-        found.waits = True
+        found.waits = found.copied = True
         self._resends.append(seq)
 
     def _go_back(self, now: int) -> None:
@@ -213,7 +213,7 @@ class Sender(Generic[FrameT]):
             return
         self._attempts += 1
         for each in self._outstanding.values():
-            each.waits = True
+            each.waits = each.copied = True
         self._resends = list(self._outstanding)
         self._deadline = None
         self._start_timer(now)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from .config import check_range
-
-SLOTS_MAX = 255
+from .config import SLOTS_MAX, check_range
 
 
 class AtomicSlots:

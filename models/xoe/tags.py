@@ -17,13 +17,14 @@ class Tags(Generic[RecordT]):
 
     A tag is an index (0..``tags`` - 1, the low bits) and a generation that grows by one, cyclically, each time the
     index is given out. So an answer that comes late, or again, is told from one that is waited for. Indices are given
-    in order first, then in the order in which they came back. ``tags`` is a power of two.
+    in order first, then in the order in which they came back. ``tags`` is a power of two; ``generation`` is that before
+    the first.
     """
 
-    def __init__(self, tags: int) -> None:
+    def __init__(self, tags: int, generation: int = 0) -> None:
         self.tags = tags
         self._free = deque(range(tags))
-        self._last = [0] * tags  # the tag given last
+        self._last = [generation * tags] * tags  # the tag given last
         self._records: dict[int, RecordT] = {}
 
     def reset(self) -> None:
@@ -31,10 +32,22 @@ class Tags(Generic[RecordT]):
         self._free = deque(range(self.tags))
         self._records.clear()
 
+    def __len__(self) -> int:
+        """How many tags are out."""
+        return len(self._records)
+
     @property
     def in_flight(self) -> dict[int, RecordT]:
         """What was kept for the tags that are out, oldest first."""
         return dict(self._records)
+
+    def record(self, tag: int) -> RecordT:
+        """What was kept for a tag that is out.
+
+        Raises:
+            KeyError: it is not.
+        """
+        return self._records[tag]
 
     def give(self, record: RecordT) -> int | None:
         """The next tag, for which ``record`` is kept; None if all are out."""

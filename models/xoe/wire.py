@@ -130,7 +130,7 @@ class FrameHeader(Header):
     credit: int = bits(20, "Cumulative cyclic count of credits: freed, or in an acknowledgement consumed")
     reserved_length: int = reserved(2)
     length: int = bits(14, "Bytes of operations that follow, a multiple of 8")
-    reserved_last: int = reserved(8)
+    src_epoch: int = bits(8, "Epoch of the connection, as the source chose it; 0 in control frames")
 
 
 @dataclasses.dataclass(frozen=True)

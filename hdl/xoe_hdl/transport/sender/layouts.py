@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from amaranth.lib import data
 
-from xoe.credit import LIMIT_MAX
+from xoe.config import CREDIT_LIMIT_MAX, WINDOW_MAX
 from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
-from xoe.sender import WINDOW_MAX
 from xoe.transport import BACKOFF_MAX, RETRIES_MAX
 
 from ..page_store import segment
@@ -14,7 +13,7 @@ from ..page_store import segment
 CLASSES = 3  # requests, responses, atomics: those that have credits
 CLASS_BITS = 2
 WORDS_BITS = 11  # words of operations in a frame
-LIMIT_BITS = LIMIT_MAX.bit_length()
+LIMIT_BITS = CREDIT_LIMIT_MAX.bit_length()
 WINDOW_BITS = WINDOW_MAX.bit_length()
 SHIFT_BITS = 4  # log2 of the words that a credit is worth
 PERMIT_BITS = 2

@@ -6,8 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from xoe.config import check_choice, check_range
-from xoe.credit import credits_needed
+from xoe.config import check_choice, check_range, credits_needed
 from xoe.wire import CRC_SIZE, MTU_MAX, MTU_MIN, FrameHeader
 
 from ...layouts import counters
