@@ -156,6 +156,7 @@ class Acknowledging:
         """LOSSES: what was sent more than ``reorder`` frames before something that has arrived."""
         c, m, s = self.c, self.c.m, self.c.s
         index = Signal(c.index_bits)
+        m.d.sync += index.eq(c.ring_read.data)  # all the time, so that no logic is in the way
         with m.State("LOSSES"):
             m.next = "GRANT"
             with m.If(s.reach > c.cfg.reorder + 1):
@@ -164,7 +165,6 @@ class Acknowledging:
             m.d.sync += [c.entry.eq(s.tail), s.tail.eq(s.tail + 1), s.reach.eq(s.reach - 1)]
             m.next = "ENTERED"
         with m.State("ENTERED"):  # a block RAM is too slow for any logic behind it in the same clock
-            m.d.sync += index.eq(c.ring_read.data)
             m.next = "PLACE"
         with m.State("PLACE"):
             c.look_at((index - s.first)[: c.index_bits], Flow.LOSS)

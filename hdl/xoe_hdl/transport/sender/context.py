@@ -158,11 +158,16 @@ class Context:
     def add_fetch(self) -> None:
         """Add the states that fetch the frame at ``place``."""
         m, s = self.m, self.s
+        group_bits = self.index_bits // 2
+        acked = Signal(1 << group_bits)
         with m.State("INDEX"):
-            m.d.sync += self.seq.eq(s.first + self.place)
+            m.d.sync += [
+                self.seq.eq(s.first + self.place),
+                acked.eq(s.acked.word_select(self.place[group_bits : self.index_bits], 1 << group_bits)),
+            ]
             m.next = "FETCH"
         with m.State("FETCH"):
-            is_acked = s.acked.bit_select(self.place[: self.index_bits], 1)
+            is_acked = acked.bit_select(self.place[:group_bits], 1)
             is_there = self.place < s.count
             m.d.sync += [
                 self.is_outstanding.eq(is_there & ~is_acked),

@@ -19,9 +19,12 @@ def add_commit(c: Context, frame_pages: int) -> None:
     rounded = Signal(WORDS_BITS + 1)
     needed = Signal(WORDS_BITS + 1)
     goes_at_once = ~c.cfg.go_back_n | (s.again == s.count)
+    mask = Signal(WORDS_BITS - 1)
+    words = Signal(WORDS_BITS + 1)
+    m.d.sync += [mask.eq((1 << s.credit_shift) - 1), words.eq(commit.words + HEADER_WORDS)]  # ready when COMMIT begins
     with m.State("COMMIT"):
         m.d.sync += [
-            rounded.eq(commit.words + HEADER_WORDS + ((1 << s.credit_shift) - 1)[: WORDS_BITS - 1]),
+            rounded.eq(words + mask),
             c.seq.eq(s.first + s.count),
         ]
         m.next = "KEEP"
