@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import example_endpoints
 import pytest
 
 from vectors import FOLDER
@@ -26,3 +27,8 @@ def test_the_example_is_the_vector():
 def test_a_document_without_a_place_for_a_table_is_refused():
     with pytest.raises(ValueError, match="one place for the table 'frame header'"):
         redraw("", wire_format())
+
+
+def test_the_example_of_two_endpoints_is_shown_as_it_is_and_works():
+    assert (DOCS / "example_endpoints.py").read_text() in (DOCS / "models.md").read_text()
+    assert example_endpoints.main() == list(range(100))

@@ -44,8 +44,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of everything that is chosen (default: %(default)s)")
     parser.add_argument("--each", type=float, default=0.01, help="rate of each fault not given (default: %(default)s)")
     for name in FAULTS:
-        option = "--loss" if name == "drop" else f"--{name}"
-        parser.add_argument(option, type=float, dest=name, help=f"rate of the fault {name}, 0 to 1")
+        names = ("--loss", "--drop") if name == "drop" else (f"--{name}",)
+        parser.add_argument(*names, type=float, dest=name, metavar="RATE", help=f"rate of the fault {name}, 0 to 1")
     parser.add_argument("--resets", type=int, default=5_000, help="operations between resets; 0: none (%(default)s)")
     parser.add_argument("--queue-pairs", type=int, default=4, help="1, 2, 4 or 8 (default: %(default)s)")
     parser.add_argument("--link-delay", type=int, default=500, help="clocks from end to end (default: %(default)s)")
