@@ -1,0 +1,1 @@
+"""What a reliable transport is made of, at both ends."""

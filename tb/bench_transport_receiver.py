@@ -1,0 +1,283 @@
+"""The receiving end held against its models: any events in any order, with every port held back."""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.triggers import ClockCycles
+
+from receiver_environment import Environment
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS, after
+from xoe_tb import PAUSES, never, params, random_pause
+
+PARAMETERS = params()
+WINDOW, PAGES, QUEUE_PAIRS = (PARAMETERS[name] for name in ("window", "pages", "queue_pairs"))
+EVENTS = PARAMETERS["events"]
+
+
+def random_seq(bench: Environment, qp: int) -> int:
+    """The PSN of a frame: mostly the next one, or one inside the window."""
+    rng, receiver = bench.rng, bench.links[qp].receiver
+    draw, expected = rng.random(), receiver.expected
+    if draw < 0.5:
+        return expected
+    if draw < 0.8:
+        return expected + rng.randrange(min(receiver.window, rng.choice((3, 128))))
+    if draw < 0.9:
+        return expected + rng.randint(-4, -1)
+    if draw < 0.95:
+        return expected + receiver.window + rng.randint(-1, 1)
+    return expected + (1 << SEQ_BITS - 1) + rng.randint(-2, 1)
+
+
+def send_random_frame(bench: Environment, qp: int) -> None:
+    rng = bench.rng
+    traffic_class = rng.choice((0, 0, 1, 1, 2, 2, 3, 7))
+    words = rng.choice((0, 1, 2, rng.randint(0, 40), rng.randint(0, 1125), 2047))
+    other = {"epoch": rng.getrandbits(8)} if rng.random() < 0.05 else {}
+    bench.arrive(qp, random_seq(bench, qp), traffic_class, words, **other)
+
+
+async def taken(bench: Environment, *ports: str) -> None:
+    """Wait until all that was offered to some ports is taken."""
+    while any(bench.offered[port] for port in ports):
+        await bench.edge
+
+
+async def reconcile(bench: Environment, qp: int) -> None:
+    """Credits that the other end has consumed besides. Nothing is freed meanwhile, so that the models see one order."""
+    rng, link, late = bench.rng, bench.links[qp], bench.frees_late
+    bench.frees_late = iter(lambda: True, None)
+    await taken(bench, "freed", "arrivals")
+    while link.receiver.held and rng.random() < 0.9 and bench.arrive(qp, link.receiver.expected):
+        await taken(bench, "arrivals")
+    epoch = after(link.epoch, rng.choice((0, 0, 0, 0, 0, 1)), 8)
+    seq = after(link.receiver.expected, rng.choice((0, 0, 0, 0, 0, 0, 1, -1)), SEQ_BITS)
+    traffic_class = rng.choice((0, 1, 2, 0, 1, 2, 3, 4))
+    consumed = link.credits[traffic_class % 3].consumed
+    more = rng.choice((0, 1, 5, 300, 9))
+    fields = {"qp": qp, "epoch": epoch, "seq": seq, "traffic_class": traffic_class}
+    bench.send("reconcile", {**fields, "credits": after(consumed, more, CREDIT_BITS)})
+    while bench.offered["reconcile"] or any(bench.owes.values()):
+        await bench.edge
+    bench.frees_late = late
+
+
+async def any_event(bench: Environment) -> None:
+    """One more event, of any kind that makes sense now."""
+    rng = bench.rng
+    qp = rng.randrange(QUEUE_PAIRS)
+    link, draw = bench.links[qp], rng.random()
+    if qp in bench.shutting or bench.offered["open"]:
+        return
+    if not link.is_open:
+        if draw < 0.2:
+            send_random_frame(bench, qp)
+        elif not link.present:
+            await taken(bench, "arrivals")
+            bench.open(qp)
+        else:
+            await bench.edge
+    elif draw < 0.75:
+        send_random_frame(bench, qp)
+    elif draw < 0.89:
+        bench.send("report", {"qp": qp})
+    elif draw < 0.99:
+        await reconcile(bench, qp)
+    else:
+        await taken(bench, "arrivals")
+        bench.shut(qp)
+
+
+async def many_events(bench: Environment, events: int) -> None:
+    for _ in range(events):
+        await any_event(bench)
+        while sum(map(len, bench.offered.values())) > bench.rng.randrange(5) or bench.shutting:
+            await bench.edge
+
+
+def hold_back(bench: Environment, pause: str) -> None:
+    """Let every port pause in a pattern, each on its own."""
+    for port in (*bench.sources.values(), *bench.sinks.values()):
+        port.pause = PAUSES[pause](bench.rng)
+    bench.frees_late = random_pause(bench.rng, 0.9)
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+@cocotb.parametrize(pause=list(PAUSES), go_back_n=[False, True])
+async def any_events(dut, pause, go_back_n):
+    bench = Environment(dut, PARAMETERS)
+    hold_back(bench, pause)
+    bench.go_back_n = go_back_n
+    dut.cfg_go_back_n.value = go_back_n
+    await bench.start()
+    await many_events(bench, EVENTS)
+    if EVENTS < 1000:
+        await bench.settle()
+        return
+    while bench.counters["reconciled"] < 1 << PARAMETERS["counter_width"]:
+        await any_event(bench)
+        for qp, link in enumerate(bench.links):
+            if link.is_open and qp not in bench.shutting:
+                await reconcile(bench, qp)
+    await bench.settle()
+    wanted = {"new", "duplicate", "outside", "stale", "reconciled"} | ({"out_of_order"} if go_back_n else set())
+    assert all(bench.counters[name] >= 1 << PARAMETERS["counter_width"] for name in wanted), bench.counters
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def resets_in_the_middle(dut):
+    bench = Environment(dut, PARAMETERS)
+    hold_back(bench, "bursts")
+    await bench.start()
+    for _ in range(12):
+        await many_events(bench, EVENTS // 20)
+        await ClockCycles(dut.clk, bench.rng.randint(1, 20))
+        await bench.reset()
+    await many_events(bench, EVENTS // 10)
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_frame_in_order_takes_eight_clocks_at_the_most(dut):
+    await keeps_pace(dut, range(WINDOW), 8)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_frame_out_of_order_takes_twelve_clocks_at_the_most(dut):
+    await keeps_pace(dut, [*range(1, WINDOW), 0], 12)
+
+
+async def keeps_pace(dut, order, clocks) -> None:
+    """Back to back, all of them requests, while what is delivered leaves as fast as it comes."""
+    bench = Environment(dut, PARAMETERS)
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    first, began, ended = bench.links[0].receiver.expected, None, 0
+    for steps in order:
+        bench.arrive(0, first + steps)
+    clock = 0
+    while bench.offered["arrivals"] or bench.requests:
+        before = bench.counts["arrivals"]
+        await bench.edge
+        clock += 1
+        if before != bench.counts["arrivals"]:
+            began, ended = clock if began is None else began, clock
+    assert bench.counts["arrivals"] == WINDOW
+    assert bench.counters["new"] == WINDOW
+    dut._log.info("%s clocks for %s frames, %s until all were delivered", ended - began, WINDOW - 1, clock - began)
+    assert clock - began <= clocks * WINDOW + 8
+    assert ended - began <= clocks * (WINDOW - 1)
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def requests_that_stand_still_hold_up_nothing_else(dut):
+    """Not even when all the buffer is full of them but for one page, which serves responses."""
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["requests"].pause = lambda: bench.is_held
+    bench.is_held = True
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    seq = bench.links[0].receiver.expected
+    for steps in range(PAGES - 1):
+        bench.arrive(0, seq + steps)
+    while bench.offered["arrivals"]:
+        await bench.edge
+    for steps in range(3):
+        assert bench.arrive(0, seq + PAGES - 1 + steps, traffic_class=1)
+        for _ in range(60):
+            await bench.edge
+        assert len(bench.free_pages) == 1
+    assert bench.arrive(0, seq + PAGES + 2)
+    for _ in range(60):
+        await bench.edge
+    assert len(bench.requests) == PAGES
+    bench.is_held = False
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def shutting_drops_what_is_kept(dut):
+    """While frames of another connection pass, and frames of this one are stale or dropped with the others."""
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["free"].pause = PAUSES["random"](bench.rng)
+    await bench.start()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    others = range(min(2, QUEUE_PAIRS))
+    for qp in others:
+        bench.open(qp, window=WINDOW)
+    await bench.settle()
+    seqs = [bench.links[qp].receiver.expected for qp in others]
+    for steps in range(1, WINDOW):
+        bench.arrive(0, seqs[0] + steps)
+    while bench.offered["arrivals"]:
+        await bench.edge
+    taken = bench.counts["arrivals"]
+    bench.shut(0)
+    for steps in range(WINDOW // 4 if len(others) == 2 else 0):
+        bench.arrive(1, seqs[1] + steps)
+    while bench.offered["shut"]:
+        await bench.edge
+    if len(others) == 2:
+        assert bench.counts["arrivals"] > taken, "nothing passed meanwhile"
+    await bench.settle()
+    assert bench.links[0].present == 0
+    bench.open(0)
+    bench.send("report", {"qp": 0})
+    await bench.settle()
+    assert (bench.reported[-1]["is_open"], bench.reported[-1]["sack"]) == (1, 0)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def delivered_frames_of_an_ended_incarnation_are_counted(dut):
+    """A connection is drained when the last of them has left, and their credit is not that of the next incarnation."""
+    bench = Environment(dut, PARAMETERS)
+    bench.frees_late = iter(lambda: bench.is_held, None)
+    bench.is_held = True
+    await bench.start()
+    bench.open(0, window=8)
+    await bench.settle()
+    for steps in range(3):
+        bench.arrive(0, bench.links[0].receiver.expected + steps)
+    while bench.offered["arrivals"] or bench.requests:
+        await bench.edge
+    bench.shut(0)
+    while bench.offered["shut"]:
+        await bench.edge
+    dut.drained_qp.value = 0
+    await ClockCycles(dut.clk, 4)
+    for left in (3, 2, 1):
+        for _ in range(40):
+            await bench.edge
+            assert dut.is_drained.value == 0
+        assert bench.links[0].present == left
+        bench.is_held = False
+        await bench.edge
+        bench.is_held = True
+        while bench.links[0].present == left:
+            await bench.edge
+    await bench.settle()
+    assert dut.is_drained.value == 1
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def one_report_at_a_time(dut):
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["reported"].pause = lambda: True
+    await bench.start()
+    bench.open(0)
+    bench.frees_late = never()
+    for _ in range(3):
+        bench.send("report", {"qp": 0})
+    await ClockCycles(dut.clk, 60)
+    assert len(bench.offered["report"]) == 2
+    assert bench.arrive(0, bench.links[0].receiver.expected)  # passes nevertheless
+    while bench.counts["freed"] == 0:
+        await bench.edge
+    bench.sinks["reported"].pause = never()
+    await bench.settle()
+    assert len(bench.reported) == 3
