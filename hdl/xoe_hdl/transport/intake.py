@@ -27,12 +27,17 @@ class Intake(wiring.Component):
         inputs: the layout of each stream.
         event: the layout of all events; a field is 0 if its stream has none of that name.
         lasting: the streams whose events are taken at their end.
+        first: the stream that comes before all others, also before one that is chosen already.
     """
 
     def __init__(
-        self, inputs: Mapping[str, data.StructLayout], event: data.StructLayout, lasting: Sequence[str] = ()
+        self,
+        inputs: Mapping[str, data.StructLayout],
+        event: data.StructLayout,
+        lasting: Sequence[str] = (),
+        first: str | None = None,
     ) -> None:
-        self.inputs, self.lasting = dict(inputs), tuple(lasting)
+        self.inputs, self.lasting, self.first = dict(inputs), tuple(lasting), first
         kinds = len(self.inputs)
         super().__init__(
             {
@@ -53,9 +58,14 @@ class Intake(wiring.Component):
         turn = Signal(len(self.inputs))
         m.d.sync += self.is_fetched.eq(self.take)
         streams = {name: getattr(self, name) for name in self.inputs}
-        m.d.comb += self.is_chosen.eq(turn != 0)
-        with m.If(self.choose & (turn == 0)):
-            m.d.sync += turn.eq(next_turn([each.valid for each in streams.values()], self.served))
+        requests, is_outdone = [each.valid for each in streams.values()], Signal()
+        if self.first is not None:
+            index = list(streams).index(self.first)
+            m.d.comb += is_outdone.eq(requests[index] & ~turn[index])
+            requests = [each if place == index else each & ~requests[index] for place, each in enumerate(requests)]
+        m.d.comb += self.is_chosen.eq((turn != 0) & ~is_outdone)
+        with m.If(self.choose & ~self.is_chosen):
+            m.d.sync += turn.eq(next_turn(requests, self.served))
         with m.If(self.take):
             m.d.sync += [self.served.eq(turn), turn.eq(0)]
         for index, (name, each) in enumerate(streams.items()):

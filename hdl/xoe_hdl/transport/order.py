@@ -23,8 +23,8 @@ _SLICE = 3  # dropping kept frames pauses where so many low bits of the PSN turn
 class Order(wiring.Component):
     """Works on one event at a time: fetches the connection's state, changes it, writes it back.
 
-    Seven clocks for a data frame, and two more for each kept one that is delivered behind it. ``shut`` drops one kept
-    frame at a time, in about six clocks, and other events come between; it is taken when all are dropped, as ``open``
+    Seven clocks for a data frame, and three more for each kept one that is delivered behind it. ``shut`` drops one kept
+    frame at a time, in about eight clocks, and other events come between; it is taken when all are dropped, as ``open``
     is when the state stands. The memory is cleared after a reset: a connection a clock, in which nothing is taken.
 
     Ports and parameters are those of ``Receiver``, but for these:
@@ -248,9 +248,11 @@ class Order(wiring.Component):
                 self._advance(m)
                 with m.If(state.present[0]):
                     m.d.sync += [state.kept.eq(state.kept - 1), state.accepted.eq(state.accepted - 1)]
-                    m.next = "DROP"
+                    m.next = "FIND"
                 with m.Elif(state.expected[:_SLICE].all()):
                     m.next = "FINISH"
+        with m.State("FIND"):
+            m.next = "DROP"
         with m.State("DROP"):
             m.d.sync += [self.free.valid.eq(1), self.free.payload.eq(self.memories.kept.segment)]
             m.next = "FINISH"
@@ -260,7 +262,7 @@ class Order(wiring.Component):
         state, memories = self._state, self.memories
         with m.State("FINISH"):
             with m.If(state.present[0] & self._kind.arrivals):
-                m.next = "FOLLOW"
+                m.next = "FETCH"
             with m.Else():
                 m.d.comb += [memories.store.eq(1), intake.done.eq(self._is_done)]
                 m.d.sync += [self._is_done.eq(0), self._owes.eq(0)]
@@ -271,6 +273,8 @@ class Order(wiring.Component):
                 with m.If(self._owes):
                     m.d.sync += self.owe.valid.eq(1)
                 m.next = "TAKE"
+        with m.State("FETCH"):
+            m.next = "FOLLOW"
         with m.State("FOLLOW"):
             m.d.sync += state.kept.eq(state.kept - 1)
             self._deliver(m, memories.kept)

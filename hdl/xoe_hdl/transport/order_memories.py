@@ -16,8 +16,8 @@ from . import receive_layouts as layouts
 class OrderMemories(wiring.Component):
     """The memories of ``Order``, with its registers at their ports.
 
-    ``fetched`` comes a clock after ``fetch_qp``, ``kept`` a clock after ``state.expected``, ``consumed`` two clocks
-    after ``event``; ``store``, ``keep`` and ``count`` write ``state``, the frame of ``event`` and ``credits``.
+    ``fetched`` comes a clock after ``fetch_qp``, ``kept`` two clocks after ``state.expected``, ``consumed`` two
+    clocks after ``event``; ``store``, ``keep`` and ``count`` write ``state``, the frame of ``event`` and ``credits``.
     ``expected`` and ``accepted`` come two clocks after the queue pair that they are asked for.
     """
 
@@ -61,11 +61,11 @@ class OrderMemories(wiring.Component):
         read, write = frames.read_port(), frames.write_port()
         m.d.comb += [
             read.addr.eq(Cat(self.state.expected[:place], self.event.qp)),
-            self.kept.eq(read.data),
             write.addr.eq(Cat(self.event.seq[:place], self.event.qp)),
             *(write.data[name].eq(self.event[name]) for name in self.kept.shape().members),
             write.en.eq(self.keep),
         ]
+        m.d.sync += self.kept.eq(read.data)  # a block RAM is too slow for any logic behind it in the same clock
         m.submodules.counts = counts = self._memory(CREDIT_BITS, 4)
         read, write = counts.read_port(), counts.write_port()
         address = Cat(self.event.traffic_class[:2], self.event.qp)

@@ -28,7 +28,7 @@ class Receiver(wiring.Component):
 
     Two engines, of which each works on one event at a time: one on what comes (``arrivals``, ``reconcile``, ``report``,
     ``shut``, ``open``, each in turn), one on what leaves (``freed``). In clocks, with nothing held back: 7 for a frame
-    in order, 7 for one that is kept and 2 more when its turn comes; 7 for ``freed``; 19 for a report, in which the
+    in order, 7 for one that is kept and 3 more when its turn comes; 7 for ``freed``; 19 for a report, in which the
     first engine stands still; a stream is served after one event of each of the others at the most.
 
     ``requests`` and ``responses`` may stand still for any time: all frames of the buffer have room in their queues.
