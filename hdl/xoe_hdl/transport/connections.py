@@ -92,13 +92,22 @@ class Connections(wiring.Component):
         m.d.comb += intake.look.valid.eq(1)
         with m.If(intake.look.ready):
             m.d.sync += intake.look.payload.qp.eq(intake.look.payload.qp + 1)
-        state = memories.state
+        self._join(m, intake, memories, rules)
+        self._say(m, memories.state)
+        with m.FSM(name="step"):
+            self._begin(m, intake, memories, rules)
+            self._end_incarnation(m, memories)
+            self._begin_incarnation(m, memories)
+            self._tell(m)
+        return m
+
+    def _join(self, m: Module, intake: Intake, memories: ConnectionMemories, rules: Rules) -> None:
         m.d.comb += [
             memories.fetch_qp.eq(intake.event.qp),
             memories.qp.eq(self._event.qp),
             self.drained_qp.eq(self._event.qp),
             rules.event.eq(self._event),
-            rules.state.eq(state),
+            rules.state.eq(memories.state),
             rules.kind.eq(intake.served),
             rules.is_drained.eq(self.is_drained),
             rules.cfg.eq(self.cfg),
@@ -106,13 +115,6 @@ class Connections(wiring.Component):
         for name in VIEWS:
             m.d.comb += getattr(memories, f"{name}_qp").eq(getattr(self, f"{name}_qp"))
             m.d.comb += getattr(self, name).eq(getattr(memories, name))
-        self._say(m, state)
-        with m.FSM(name="step"):
-            self._begin(m, intake, memories, rules)
-            self._end_incarnation(m, memories)
-            self._begin_incarnation(m, memories)
-            self._tell(m)
-        return m
 
     def _say(self, m: Module, state: data.View) -> None:
         """What goes out is in the registers of event, state and plan."""

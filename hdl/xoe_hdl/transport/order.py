@@ -6,8 +6,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from xoe.cyclic import SEQ_BITS
-
 from . import receive_layouts as layouts
 from .intake import Intake
 from .order_memories import OrderMemories
@@ -32,39 +30,27 @@ class Order(wiring.Component):
     * ``delivered``: for one clock, a frame whose turn it is. There is no back-pressure.
     * ``commands``: what the engine that returns credit has to do; done when it is taken.
     * ``snapshot``: of a report, from its command until the next. ``report`` must not come before it was used.
-    * ``shown_qp``, and two clocks later ``expected``; ``drained_qp`` and ``accepted``: frames taken less those dropped.
-    * ``happened``: a bit for each counter, for one clock.
+    * ``happened``: a bit for each counter, for one clock. ``memories`` can be asked what it shows.
     """
 
     def __init__(self, bits: int, window: int, pages: int, credit_words: int) -> None:
-        self.sorter = Sorter(window, credit_words)
+        event, state = layouts.event_layout(bits, pages), layouts.state_layout(window, pages)
+        self.sorter = Sorter(event, state, window, credit_words)
         self.memories = OrderMemories(bits, window, pages)
-        self.inputs = {
-            "reconcile": layouts.reconcile_layout(bits),
-            "report": layouts.qp_layout(bits),
-            "shut": layouts.qp_layout(bits),
-            "open": layouts.open_layout(bits),
-            "arrivals": layouts.arrival_layout(bits, pages),
-        }
-        delivery, segment = layouts.delivery_layout(bits, pages), layouts.segment_layout(pages)
+        self.inputs = layouts.order_inputs(bits, pages)
         super().__init__(
             {
                 **{name: In(stream.Signature(shape)) for name, shape in self.inputs.items()},
-                "delivered": Out(data.StructLayout({"valid": 1, "frame": delivery})),
-                "free": Out(stream.Signature(segment)),
+                "delivered": Out(data.StructLayout({"valid": 1, "frame": layouts.delivery_layout(bits, pages)})),
+                "free": Out(stream.Signature(layouts.segment_layout(pages))),
                 "owe": Out(stream.Signature(layouts.owe_layout(bits))),
                 "commands": Out(stream.Signature(layouts.command_layout(bits))),
                 "snapshot": Out(layouts.snapshot_layout(window)),
-                "shown_qp": In(bits),
-                "expected": Out(SEQ_BITS),
-                "drained_qp": In(bits),
-                "accepted": Out(range(2 * pages)),
                 "go_back_n": In(1),
                 "happened": Out(len(COUNTERS)),
             }
         )
-        self._event = Signal(layouts.event_layout(bits, pages))
-        self._state = Signal(layouts.state_layout(window, pages))
+        self._event, self._state = Signal(event), Signal(state)
         self._kind = Signal(data.StructLayout(dict.fromkeys(self.inputs, 1)))
         self._owes, self._is_urgent, self._is_done, self._opens = Signal(), Signal(), Signal(), Signal()
 
@@ -95,13 +81,9 @@ class Order(wiring.Component):
     def _join(self, m: Module, intake: Intake) -> None:
         """Show the event and the state to the memories and to what sorts."""
         event, state, memories, sorter = self._event, self._state, self.memories, self.sorter
-        for name in ("seq", "epoch", "traffic_class", "words", "credits"):
-            m.d.comb += getattr(sorter, name).eq(event[name])
-        for name in ("is_alive", "expected", "present", "kept"):
-            m.d.comb += getattr(sorter, name).eq(state[name])
         m.d.comb += [
-            sorter.current.eq(state.epoch),
-            sorter.limit.eq(state.window),
+            sorter.event.eq(event),
+            sorter.state.eq(state),
             sorter.consumed.eq(memories.consumed),
             sorter.go_back_n.eq(self.go_back_n),
             memories.event.eq(event),
@@ -109,10 +91,6 @@ class Order(wiring.Component):
             memories.count.eq(sorter.verdict.has_credit | sorter.verdict.differs | self._opens),
             memories.credits.eq(Mux(self._kind.arrivals, sorter.total, event.credits)),
             memories.fetch_qp.eq(intake.event.qp),
-            memories.shown_qp.eq(self.shown_qp),
-            memories.drained_qp.eq(self.drained_qp),
-            self.expected.eq(memories.expected),
-            self.accepted.eq(memories.accepted),
         ]
         command = self.commands.payload
         m.d.comb += [command[name].eq(event[name]) for name in ("qp", "epoch", "traffic_class", "credits")]
@@ -140,8 +118,9 @@ class Order(wiring.Component):
             for name in ("report", "open", "shut"):
                 with m.If(kind[name]):
                     m.next = name.upper()
-        with m.State("SELECT"):
-            m.next = "JUDGE"
+        for step, following in (("SELECT", "JUDGE"), ("FETCH", "FOLLOW"), ("FIND", "DROP")):  # for what takes a clock
+            with m.State(step):
+                m.next = following
 
     def _judge(self, m: Module) -> None:
         """Wait for room to tell of the event; then do what the verdict demands, in the clock of ACT."""
@@ -164,7 +143,7 @@ class Order(wiring.Component):
         event, state, memories, verdict = self._event, self._state, self.memories, self.sorter.verdict
         is_new = verdict.in_order | verdict.early
         drops = verdict.duplicate | verdict.outside | verdict.out_of_order
-        m.d.comb += [memories.keep.eq(verdict.early)]
+        m.d.comb += memories.keep.eq(verdict.early)
         m.d.sync += self.happened.eq(
             Cat(is_new, (verdict[name] for name in ("duplicate", "outside", "out_of_order", "stale", "differs")))
         )
@@ -187,17 +166,14 @@ class Order(wiring.Component):
     def _deliver(self, m: Module, frame: data.View) -> None:
         """Send a frame on that was the one expected."""
         delivered = self.delivered.frame
-        m.d.sync += [
-            self.delivered.valid.eq(1),
-            delivered.qp.eq(self._event.qp),
-            delivered.epoch.eq(self._state.epoch),
-        ]
+        m.d.sync += [self.delivered.valid.eq(1), delivered.qp.eq(self._event.qp)]
+        m.d.sync += delivered.epoch.eq(self._state.epoch)
         m.d.sync += [delivered[name].eq(frame[name]) for name in self.memories.kept.shape().members]
         self._advance(m)
 
     def _advance(self, m: Module) -> None:
-        state = self._state
-        m.d.sync += [state.expected.eq(state.expected + 1), state.present.eq(state.present[1:])]
+        m.d.sync += self._state.expected.eq(self._state.expected + 1)
+        m.d.sync += self._state.present.eq(self._state.present[1:])
 
     def _report(self, m: Module) -> None:
         """Say how things stand. The other engine then says its part; it has one in all events but frames."""
@@ -251,8 +227,6 @@ class Order(wiring.Component):
                     m.next = "FIND"
                 with m.Elif(state.expected[:_SLICE].all()):
                     m.next = "FINISH"
-        with m.State("FIND"):
-            m.next = "DROP"
         with m.State("DROP"):
             m.d.sync += [self.free.valid.eq(1), self.free.payload.eq(self.memories.kept.segment)]
             m.next = "FINISH"
@@ -266,15 +240,11 @@ class Order(wiring.Component):
             with m.Else():
                 m.d.comb += [memories.store.eq(1), intake.done.eq(self._is_done)]
                 m.d.sync += [self._is_done.eq(0), self._owes.eq(0)]
-                m.d.sync += [
-                    self.owe.payload.qp.eq(self._event.qp),
-                    self.owe.payload.urgent.eq(self._is_urgent | (state.kept != 0)),
-                ]
+                m.d.sync += self.owe.payload.qp.eq(self._event.qp)
+                m.d.sync += self.owe.payload.urgent.eq(self._is_urgent | (state.kept != 0))
                 with m.If(self._owes):
                     m.d.sync += self.owe.valid.eq(1)
                 m.next = "TAKE"
-        with m.State("FETCH"):
-            m.next = "FOLLOW"
         with m.State("FOLLOW"):
             m.d.sync += state.kept.eq(state.kept - 1)
             self._deliver(m, memories.kept)

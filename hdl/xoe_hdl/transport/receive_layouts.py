@@ -130,3 +130,14 @@ def state_layout(window: int, pages: int) -> data.StructLayout:
             "accepted": range(2 * pages),  # frames, over all incarnations; counts round
         }
     )
+
+
+def order_inputs(bits: int, pages: int) -> dict[str, data.StructLayout]:
+    """The streams of the engine that orders frames."""
+    return {
+        "reconcile": reconcile_layout(bits),
+        "report": qp_layout(bits),
+        "shut": qp_layout(bits),
+        "open": open_layout(bits),
+        "arrivals": arrival_layout(bits, pages),
+    }

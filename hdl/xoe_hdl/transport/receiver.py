@@ -23,6 +23,16 @@ from .returns import Returns
 from .turns import Merge
 
 
+def _check(window: int, pages: int, credit_words: int, granted: Sequence[int], counter_width: int) -> None:
+    check_choice("window", window, layouts.WINDOWS)
+    check_choice("pages", pages, layouts.PAGES)
+    check_choice("credit_words", credit_words, tuple(size // GRID for size in CREDIT_SIZES))
+    check_range("classes in granted", len(granted), CLASSES, CLASSES)
+    for name, credits in zip(("request", "response", "atomic"), granted, strict=True):
+        check_range(f"credits granted for class {name}", credits, 0, LIMIT_MAX)
+    check_range("counter_width", counter_width, 2, 64)
+
+
 class Receiver(wiring.Component):
     """Keeps frames until all before them are there, delivers each once, in order, and counts the credits it gives back.
 
@@ -81,24 +91,21 @@ class Receiver(wiring.Component):
         counter_width: int = 32,
     ) -> None:
         bits = layouts.qp_bits(queue_pairs)
-        check_choice("window", window, layouts.WINDOWS)
-        check_choice("pages", pages, layouts.PAGES)
-        check_choice("credit_words", credit_words, tuple(size // GRID for size in CREDIT_SIZES))
-        check_range("classes in granted", len(granted), CLASSES, CLASSES)
-        for name, credits in zip(("request", "response", "atomic"), granted, strict=True):
-            check_range(f"credits granted for class {name}", credits, 0, LIMIT_MAX)
-        check_range("counter_width", counter_width, 2, 64)
+        _check(window, pages, credit_words, granted, counter_width)
         self.pages = pages
         self.order = Order(bits, window, pages, credit_words)
         self.returns = Returns(bits, pages, credit_words, granted)
         self.delivery = layouts.delivery_layout(bits, pages)
-        super().__init__(
+        super().__init__(self._ports(bits, window, counter_width))
+
+    def _ports(self, bits: int, window: int, counter_width: int) -> wiring.Signature:
+        return wiring.Signature(
             {
                 **{name: self.order.signature.members[name] for name in self.order.inputs},
                 "freed": In(stream.Signature(layouts.freed_layout(bits))),
                 "requests": Out(stream.Signature(self.delivery)),
                 "responses": Out(stream.Signature(self.delivery)),
-                "free": Out(stream.Signature(layouts.segment_layout(pages))),
+                "free": Out(stream.Signature(layouts.segment_layout(self.pages))),
                 "reported": Out(stream.Signature(layouts.reported_layout(bits, window))),
                 "owe": Out(stream.Signature(layouts.owe_layout(bits))),
                 "shown_qp": In(bits),
@@ -127,14 +134,14 @@ class Receiver(wiring.Component):
         connect(m, returns.owe, owes.b)
         connect(m, owes.o, flipped(self.owe))
         m.d.comb += [
-            order.shown_qp.eq(self.shown_qp),
+            order.memories.shown_qp.eq(self.shown_qp),
             returns.shown_qp.eq(self.shown_qp),
             returns.shown_class.eq(self.shown_class),
-            self.expected.eq(order.expected),
+            self.expected.eq(order.memories.expected),
             self.shown.eq(returns.shown),
-            order.drained_qp.eq(self.drained_qp),
+            order.memories.drained_qp.eq(self.drained_qp),
             returns.drained_qp.eq(self.drained_qp),
-            self.is_drained.eq(order.accepted == returns.released),
+            self.is_drained.eq(order.memories.accepted == returns.released),
         ]
         m.d.sync += order.go_back_n.eq(self.cfg_go_back_n)
         for index, name in enumerate(COUNTERS):

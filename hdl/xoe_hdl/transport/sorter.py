@@ -7,9 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 
-from .receive_layouts import CLASS_BITS, CLASSES, OVERHEAD_WORDS, WINDOW_BITS, WORD_BITS
+from .receive_layouts import CLASSES, OVERHEAD_WORDS, WINDOW_BITS, WORD_BITS
 
 _GROUP = 4  # bits of a place in the window that are decoded at once
 
@@ -36,22 +36,13 @@ class Sorter(wiring.Component):
     frame's; ``missed`` are the credits that the other end has consumed besides, ``total`` all with those of the frame.
     """
 
-    def __init__(self, window: int, credit_words: int) -> None:
+    def __init__(self, event: data.StructLayout, state: data.StructLayout, window: int, credit_words: int) -> None:
         self.window, self.credit_words = window, credit_words
         super().__init__(
             {
-                "seq": In(SEQ_BITS),
-                "epoch": In(EPOCH_BITS),
-                "traffic_class": In(CLASS_BITS),
-                "words": In(WORD_BITS),
-                "credits": In(CREDIT_BITS),
+                "event": In(event),
+                "state": In(state),
                 "consumed": In(CREDIT_BITS),
-                "is_alive": In(1),
-                "current": In(EPOCH_BITS),
-                "limit": In(WINDOW_BITS),
-                "expected": In(SEQ_BITS),
-                "present": In(window),
-                "kept": In(range(window)),
                 "go_back_n": In(1),
                 "judge_frame": In(1),
                 "judge_credit": In(1),
@@ -68,17 +59,17 @@ class Sorter(wiring.Component):
         ahead, is_current = Signal(SEQ_BITS), Signal()
         is_behind, is_inside, is_next, is_valid = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
-            ahead.eq(self.seq - self.expected),
-            is_current.eq(self.is_alive & (self.epoch == self.current)),
+            ahead.eq(self.event.seq - self.state.expected),
+            is_current.eq(self.state.is_alive & (self.event.epoch == self.state.epoch)),
             is_valid.eq(is_current),
             is_behind.eq(ahead[-1]),
-            is_inside.eq((ahead[WINDOW_BITS:] == 0) & (ahead[:WINDOW_BITS] < self.limit)),
+            is_inside.eq((ahead[WINDOW_BITS:] == 0) & (ahead[:WINDOW_BITS] < self.state.window)),
             is_next.eq(ahead == 0),
         ]
         is_here, judges, verdict = self._look_up(m, ahead), self.judge_frame, self.verdict
         is_new = is_valid & is_inside & ~is_here & ~is_next
         has_credit, is_kept = Signal(), Signal()
-        m.d.sync += [has_credit.eq(self.traffic_class < CLASSES), is_kept.eq(~self.go_back_n)]
+        m.d.sync += [has_credit.eq(self.event.traffic_class < CLASSES), is_kept.eq(~self.go_back_n)]
         m.d.sync += [
             verdict.in_order.eq(judges & is_valid & is_next),
             verdict.early.eq(judges & is_new & is_kept),
@@ -96,7 +87,7 @@ class Sorter(wiring.Component):
         bits = exact_log2(self.window)
         split = min(bits, _GROUP)
         low, high = ahead[:split], ahead[split:bits] if bits > split else Const(0, 1)
-        groups = [self.present[at : at + (1 << _GROUP)] for at in range(0, self.window, 1 << _GROUP)]
+        groups = [self.state.present[at : at + (1 << _GROUP)] for at in range(0, self.window, 1 << _GROUP)]
         here, group = Signal(len(groups)), Signal(len(high))
         lows, highs = Signal(len(groups[0])), Signal(len(groups))
         m.d.sync += [
@@ -113,8 +104,8 @@ class Sorter(wiring.Component):
         needed = Signal(WORD_BITS)
         shift = exact_log2(self.credit_words)
         m.d.sync += [
-            needed.eq((self.words + (OVERHEAD_WORDS + self.credit_words - 1)) >> shift),
+            needed.eq((self.event.words + (OVERHEAD_WORDS + self.credit_words - 1)) >> shift),
             self.total.eq(self.consumed + needed),
-            self.missed.eq(self.credits - self.consumed),
-            self.verdict.differs.eq(is_judged & (self.kept == 0) & (self.missed != 0)),
+            self.missed.eq(self.event.credits - self.consumed),
+            self.verdict.differs.eq(is_judged & (self.state.kept == 0) & (self.missed != 0)),
         ]
