@@ -214,7 +214,7 @@ class StreamMonitor(BusMonitor):
         return self.bus.tready.value == HIGH
 
     def _read(self) -> Beat:
-        data = self.bus.tdata.value.to_unsigned()
+        data = int(self.bus.tdata.value)  # a bit has no ``to_unsigned``
         return Beat(data, *(default if side is None else int(side.value) for side, default in self._sides))
 
 

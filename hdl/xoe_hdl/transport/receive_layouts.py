@@ -1,0 +1,143 @@
+"""What passes through the receiving half of the transport. ``docs/transport.md`` says what the fields mean."""
+
+from __future__ import annotations
+
+from amaranth.hdl import ShapeLike
+from amaranth.lib import data
+from amaranth.utils import exact_log2
+
+from xoe.config import check_choice
+from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
+
+CLASS_BITS = 3
+CLASSES = 3  # that have credits
+WORD_BITS = 11  # 8-byte words of operations in a frame
+WINDOW_BITS = 8
+OVERHEAD_WORDS = 4  # that a frame takes in a buffer besides its operations
+
+QUEUE_PAIRS = tuple(1 << bits for bits in range(9))
+WINDOWS = (8, 16, 32, 64, 128)
+PAGES = tuple(1 << bits for bits in range(2, 13))
+
+
+def qp_bits(queue_pairs: int) -> int:
+    """Bits of a port that names one of so many queue pairs.
+
+    Raises:
+        ConfigError: not a power of two from 1 to 256.
+    """
+    check_choice("queue_pairs", queue_pairs, QUEUE_PAIRS)
+    return max(1, exact_log2(queue_pairs))
+
+
+def qp_layout(bits: int) -> data.StructLayout:
+    """A connection, by its queue pair here."""
+    return data.StructLayout({"qp": bits})
+
+
+def segment_layout(pages: int) -> data.StructLayout:
+    """Where a frame lies in a buffer of ``pages`` pages: its first page, its last one, and how many it has."""
+    page = range(pages)
+    return data.StructLayout({"first": page, "last": page, "pages": range(pages + 1)})
+
+
+def _frame(pages: int) -> dict[str, ShapeLike]:
+    return {"traffic_class": CLASS_BITS, "words": WORD_BITS, "segment": segment_layout(pages)}
+
+
+def frame_layout(pages: int) -> data.StructLayout:
+    """What is known of a data frame in the receive buffer."""
+    return data.StructLayout(_frame(pages))
+
+
+def arrival_layout(bits: int, pages: int) -> data.StructLayout:
+    """A good data frame that lies in the receive buffer."""
+    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, "seq": SEQ_BITS, **_frame(pages)})
+
+
+def delivery_layout(bits: int, pages: int) -> data.StructLayout:
+    """A frame whose turn it is."""
+    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, **_frame(pages)})
+
+
+def freed_layout(bits: int) -> data.StructLayout:
+    """A delivered frame that has left the receive buffer."""
+    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, "traffic_class": CLASS_BITS, "words": WORD_BITS})
+
+
+def open_layout(bits: int) -> data.StructLayout:
+    """An incarnation that begins: the epoch that its frames have, and what the other end said of them.
+
+    ``seq`` is the PSN of the first, ``credits`` where the counts begin; ``window`` is 1 and up.
+    """
+    fields = {"qp": bits, "epoch": EPOCH_BITS, "seq": SEQ_BITS, "credits": CREDIT_BITS, "window": WINDOW_BITS}
+    return data.StructLayout(fields)
+
+
+def reconcile_layout(bits: int) -> data.StructLayout:
+    """Of an acknowledgement: the credits of a class that its sender had consumed before the frame ``seq`` to come."""
+    fields = {"qp": bits, "epoch": EPOCH_BITS, "seq": SEQ_BITS, "traffic_class": CLASS_BITS, "credits": CREDIT_BITS}
+    return data.StructLayout(fields)
+
+
+def snapshot_layout(window: int) -> data.StructLayout:
+    """What an acknowledgement says of frames. Without ``is_open`` there is nothing to acknowledge."""
+    return data.StructLayout({"is_open": 1, "nack": 1, "ack": SEQ_BITS, "sack": window})
+
+
+FREED = data.ArrayLayout(CREDIT_BITS, CLASSES)
+"""Credits freed, by class."""
+
+
+def reported_layout(bits: int, window: int) -> data.StructLayout:
+    """What an acknowledgement says."""
+    return data.StructLayout({"qp": bits, **snapshot_layout(window).members, "freed": FREED})
+
+
+def owe_layout(bits: int) -> data.StructLayout:
+    """The other end is to be told something; ``urgent``: at once."""
+    return data.StructLayout({"qp": bits, "urgent": 1})
+
+
+def command_layout(bits: int) -> data.StructLayout:
+    """From the engine that orders frames to the one that returns credit; one bit of the last four is set.
+
+    ``credits``: where the counts begin, or how many are free besides.
+    """
+    kinds = dict.fromkeys(("reconciles", "reports", "shuts", "opens"), 1)
+    fields = {"qp": bits, "epoch": EPOCH_BITS, "traffic_class": CLASS_BITS, "credits": CREDIT_BITS}
+    return data.StructLayout({**fields, **kinds})
+
+
+def event_layout(bits: int, pages: int) -> data.StructLayout:
+    """What the engine that orders frames works on: the fields of all its inputs."""
+    numbers = {"qp": bits, "epoch": EPOCH_BITS, "seq": SEQ_BITS, "credits": CREDIT_BITS, "window": WINDOW_BITS}
+    return data.StructLayout({**numbers, **_frame(pages)})
+
+
+def state_layout(window: int, pages: int) -> data.StructLayout:
+    """A connection, as the engine that orders frames knows it."""
+    return data.StructLayout(
+        {
+            "is_alive": 1,
+            "is_nacked": 1,  # a frame is missing, and its sender was told or will be
+            "owes_nack": 1,
+            "epoch": EPOCH_BITS,
+            "window": WINDOW_BITS,
+            "expected": SEQ_BITS,
+            "present": window,  # bit n: frame expected + n is here
+            "kept": range(window),  # how many of them are set
+            "accepted": range(2 * pages),  # frames, over all incarnations; counts round
+        }
+    )
+
+
+def order_inputs(bits: int, pages: int) -> dict[str, data.StructLayout]:
+    """The streams of the engine that orders frames."""
+    return {
+        "reconcile": reconcile_layout(bits),
+        "report": qp_layout(bits),
+        "shut": qp_layout(bits),
+        "open": open_layout(bits),
+        "arrivals": arrival_layout(bits, pages),
+    }

@@ -1,0 +1,153 @@
+"""Opening and closing held against the model: any events in any order, time-outs, resets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import cocotb
+from cocotb.triggers import ClockCycles
+
+from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, QUEUE_PAIRS, Bench, Model
+from xoe.connection import State
+from xoe.cyclic import after
+from xoe.wire import ControlBody, Message
+from xoe_hdl.transport.connection_layouts import BODY, Action
+from xoe_tb import PAUSES, pack
+
+
+def random_body(bench: Bench, model: Model) -> tuple[ControlBody, int | None]:
+    """A control frame that may well mean something."""
+    rng = bench.rng
+    epochs = (model.epoch, model.proposal, after(model.epoch, -1, 8), rng.getrandbits(8))
+    echo = rng.choice((None, model.epoch, model.proposal, model.proposal, rng.choice(epochs)))
+    epoch = rng.choice((model.peer_epoch, model.peer_epoch, after(model.peer_epoch, 1, 8), rng.getrandbits(8)))
+    message = rng.choice((Message.OPEN,) * 5 + (Message.CLOSE, Message.CLOSED, 3, 15))
+    fields = {name: rng.getrandbits(width) for name, width in BODY.items()}
+    values = {"message": message, "epoch": epoch, "echo_valid": int(echo is not None), "is_open": rng.getrandbits(1)}
+    return ControlBody(**{**fields, **sound_offer(rng), **values}), echo
+
+
+def sound_offer(rng: Random) -> dict[str, int]:
+    """What an end may offer: any that can be used."""
+    credits = {f"credit_{name}": rng.randint(10, 4095) for name in ("request", "response", "atomic")}
+    return {**credits, "credit_size": rng.randint(5, 11), "atomic_slots": rng.randint(1, 255), "window": 64}
+
+
+async def any_event(bench: Bench) -> None:
+    rng = bench.rng
+    qp, draw = rng.randrange(QUEUE_PAIRS), rng.random()
+    model = bench.ends[qp].model
+    bench.drains = rng.random() < 0.8
+    bench.dut.is_drained.value = int(bench.drains)
+    model.is_drained = bench.drains or model.state is State.OPEN  # of what is open it is said only when that has ended
+    if draw < 0.15:
+        action = rng.choice((Action.LISTEN, Action.LISTEN, Action.OPEN, Action.OPEN, Action.CLOSE))
+        await bench.connect(qp, action)
+    elif draw < 0.2:
+        await bench.lose(qp, rng.choice((model.peer_epoch, rng.getrandbits(8))))
+    elif draw < 0.3:
+        await bench.meet(qp, rng.choice((model.proposal, model.proposal, model.epoch, rng.getrandbits(8))))
+    else:
+        body, echo = random_body(bench, model)
+        await bench.control(qp, body, echo, stranger=rng.random() < 0.1)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(pause=list(PAUSES))
+async def any_events(dut, pause):
+    bench = Bench(dut)
+    for port in (*bench.sources.values(), *bench.sinks.values()):
+        port.pause = PAUSES[pause](bench.rng)
+    await bench.start()
+    seen = Counter[State]()
+    for _ in range(EVENTS):
+        await any_event(bench)
+        seen.update(end.model.state for end in bench.ends)
+        if bench.rng.random() < 0.005:
+            await bench.reset()
+    bench.keep_epochs()
+    assert set(seen) == set(State), seen
+    while bench.strangers <= 1 << COUNTER_WIDTH:
+        await bench.connect(0, Action.LISTEN)
+        body, echo = random_body(bench, bench.ends[0].model)
+        await bench.control(0, body, echo, stranger=True)
+    bench.keep_epochs()
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(retries=[0, 3, 15])
+async def nobody_answers(dut, retries):
+    """Opening and closing are asked again, each so often, and then given up."""
+    bench = Bench(dut, open_timeout=3000, retries=retries)
+    await bench.start()
+    qp = QUEUE_PAIRS - 1
+    await bench.connect(qp, Action.OPEN)
+    for _ in range(retries + 1):
+        await bench.late(qp)
+    model = bench.ends[qp].model
+    assert model.state is State.LISTENING
+    await bench.late(qp)
+    body = ControlBody(epoch=9, is_open=1, echo_valid=1, **sound_offer(bench.rng))
+    await bench.control(qp, body, model.proposal)
+    assert model.state is State.OPEN
+    await ClockCycles(dut.clk, 4000)
+    await bench.connect(qp, Action.CLOSE)
+    for _ in range(retries + 1):
+        await bench.late(qp)
+    assert model.state is State.CLOSED
+    bench.keep_epochs()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def epochs_outlive_a_reset(dut):
+    bench = Bench(dut)
+    await bench.start()
+    for _ in range(4):
+        before = [end.model.epoch for end in bench.ends]
+        for qp in range(QUEUE_PAIRS):
+            await bench.connect(qp, Action.OPEN)
+        await bench.reset()
+        assert [end.model.epoch for end in bench.ends] == [after(epoch, 1, 8) for epoch in before]
+    for qp in range(QUEUE_PAIRS):
+        await bench.connect(qp, Action.OPEN)
+    bench.keep_epochs()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def a_reset_in_the_middle_opens_nothing(dut):
+    bench = Bench(dut)
+    bench.sinks["open_sender"].pause = lambda: True
+    await bench.start()
+    await bench.connect(0, Action.OPEN)
+    bench.sources["control"].send(
+        pack(INPUTS["control"], {"qp": 0, **bench.ends[0].peer, "echo": bench.ends[0].model.epoch, "echo_valid": 1})
+    )
+    await ClockCycles(dut.clk, 100)
+    assert dut.open_sender_tvalid.value == 1
+    for name in ("transmit", "requester", "parser"):
+        assert getattr(dut, f"{name}_is_open").value == 0
+    await bench.reset()
+    bench.sinks["open_sender"].pause = PAUSES["never"](bench.rng)
+    await ClockCycles(dut.clk, 100)
+    assert not any(bench.out.values())
+    await bench.check_view("parser", 0)
+    await bench.connect(0, Action.OPEN)
+    bench.keep_epochs()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def an_answer_within_thirty_clocks(dut):
+    bench = Bench(dut)
+    await bench.start()
+    await bench.connect(0, Action.LISTEN)
+    bench.sources["control"].send(pack(INPUTS["control"], {"qp": 0, **bench.ends[0].peer, "epoch": 7}))
+    clocks = 0
+    while dut.control_tvalid.value == 0:
+        await bench.edge
+    while dut.answers_tvalid.value == 0:
+        await bench.edge
+        clocks += 1
+    dut._log.info("answered after %s clocks", clocks)
+    assert clocks <= 30
+    bench.keep_epochs()

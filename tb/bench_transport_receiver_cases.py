@@ -1,0 +1,200 @@
+"""The receiving end, one case at a time: its pace, and what must not hold up or forget what."""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.triggers import ClockCycles
+
+from receiver_environment import Environment
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS, after
+from xoe_tb import PAUSES, never, params
+
+PARAMETERS = params()
+WINDOW, PAGES, QUEUE_PAIRS = (PARAMETERS[name] for name in ("window", "pages", "queue_pairs"))
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def a_frame_in_order_takes_eight_clocks_at_the_most(dut):
+    await keeps_pace(dut, range(WINDOW), 8)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def a_frame_out_of_order_takes_twelve_clocks_at_the_most(dut):
+    await keeps_pace(dut, [*range(1, WINDOW), 0], 12)
+
+
+async def keeps_pace(dut, order, clocks) -> None:
+    """Back to back, all of them requests, while what is delivered leaves as fast as it comes."""
+    bench = Environment(dut, PARAMETERS)
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    first, began, ended = bench.links[0].receiver.expected, None, 0
+    for steps in order:
+        bench.arrive(0, first + steps)
+    clock = 0
+    while bench.offered["arrivals"] or bench.requests:
+        before = bench.counts["arrivals"]
+        await bench.edge
+        clock += 1
+        if before != bench.counts["arrivals"]:
+            began, ended = clock if began is None else began, clock
+    assert bench.counts["arrivals"] == WINDOW
+    assert bench.counters["new"] == WINDOW
+    dut._log.info("%s clocks for %s frames, %s until all were delivered", ended - began, WINDOW - 1, clock - began)
+    assert clock - began <= clocks * WINDOW + 8
+    assert ended - began <= clocks * (WINDOW - 1)
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def requests_that_stand_still_hold_up_nothing_else(dut):
+    """Not even when all the buffer is full of them but for one page, which serves responses."""
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["requests"].pause = lambda: bench.is_held
+    bench.is_held = True
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    seq = bench.links[0].receiver.expected
+    for steps in range(PAGES - 1):
+        bench.arrive(0, seq + steps)
+    while bench.offered["arrivals"]:
+        await bench.edge
+    for steps in range(3):
+        assert bench.arrive(0, seq + PAGES - 1 + steps, traffic_class=1)
+        for _ in range(60):
+            await bench.edge
+        assert len(bench.free_pages) == 1
+    assert bench.arrive(0, seq + PAGES + 2)
+    for _ in range(60):
+        await bench.edge
+    assert len(bench.requests) == PAGES
+    bench.is_held = False
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def shutting_drops_what_is_kept(dut):
+    """While frames of another connection pass, and frames of this one are stale or dropped with the others."""
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["free"].pause = PAUSES["random"](bench.rng)
+    await bench.start()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    others = range(min(2, QUEUE_PAIRS))
+    for qp in others:
+        bench.open(qp, window=WINDOW)
+    await bench.settle()
+    seqs = [bench.links[qp].receiver.expected for qp in others]
+    for steps in range(1, WINDOW):
+        bench.arrive(0, seqs[0] + steps)
+    while bench.offered["arrivals"]:
+        await bench.edge
+    taken = bench.counts["arrivals"]
+    bench.shut(0)
+    for steps in range(WINDOW // 4 if len(others) == 2 else 0):
+        bench.arrive(1, seqs[1] + steps)
+    while bench.offered["shut"]:
+        await bench.edge
+    if len(others) == 2:
+        assert bench.counts["arrivals"] > taken, "nothing passed meanwhile"
+    await bench.settle()
+    assert bench.links[0].present == 0
+    bench.open(0)
+    bench.send("report", {"qp": 0})
+    await bench.settle()
+    assert (bench.reported[-1]["is_open"], bench.reported[-1]["sack"]) == (1, 0)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def delivered_frames_of_an_ended_incarnation_are_counted(dut):
+    """A connection is drained when the last of them has left, and their credit is not that of the next incarnation."""
+    bench = Environment(dut, PARAMETERS)
+    bench.frees_late = iter(lambda: bench.is_held, None)
+    bench.is_held = True
+    await bench.start()
+    bench.open(0, window=8)
+    await bench.settle()
+    for steps in range(3):
+        bench.arrive(0, bench.links[0].receiver.expected + steps)
+    while bench.offered["arrivals"] or bench.requests:
+        await bench.edge
+    bench.shut(0)
+    while bench.offered["shut"]:
+        await bench.edge
+    dut.drained_qp.value = 0
+    await ClockCycles(dut.clk, 4)
+    for left in (3, 2, 1):
+        for _ in range(40):
+            await bench.edge
+            assert dut.is_drained.value == 0
+        assert bench.links[0].present == left
+        bench.is_held = False
+        await bench.edge
+        bench.is_held = True
+        while bench.links[0].present == left:
+            await bench.edge
+    await bench.settle()
+    assert dut.is_drained.value == 1
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def credits_are_not_compared_over_a_gap(dut):
+    """A frame beyond the gap has been counted here, and not yet by an acknowledgement that it overtook."""
+    bench = Environment(dut, PARAMETERS)
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    link = bench.links[0]
+    expected, consumed = link.receiver.expected, link.credits[0].consumed
+    fields = {"qp": 0, "epoch": link.epoch, "seq": expected, "traffic_class": 0, "credits": consumed}
+    bench.arrive(0, expected + 1)
+    await bench.taken("arrivals")
+    bench.send("reconcile", fields)
+    await bench.settle()
+    assert bench.counters["reconciled"] == 0
+    bench.arrive(0, expected)
+    await bench.settle()
+    bench.send("reconcile", {**fields, "seq": after(expected, 2, SEQ_BITS), "credits": after(consumed, 9, CREDIT_BITS)})
+    await bench.settle()
+    assert bench.counters["reconciled"] == 1
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def each_gap_is_told_once_with_go_back_n(dut):
+    bench = Environment(dut, PARAMETERS)
+    bench.go_back_n = True
+    dut.cfg_go_back_n.value = 1
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    for _ in range(3):
+        for steps in (1, 2):
+            bench.arrive(0, bench.links[0].receiver.expected + steps)
+            await bench.taken("arrivals")
+            bench.send("report", {"qp": 0})
+            await bench.settle()
+        bench.arrive(0, bench.links[0].receiver.expected)
+        await bench.settle()
+    assert [report["nack"] for report in bench.reported] == [1, 0] * 3
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def one_report_at_a_time(dut):
+    bench = Environment(dut, PARAMETERS)
+    bench.sinks["reported"].pause = lambda: True
+    await bench.start()
+    bench.open(0)
+    bench.frees_late = never()
+    for _ in range(3):
+        bench.send("report", {"qp": 0})
+    await ClockCycles(dut.clk, 60)
+    assert len(bench.offered["report"]) == 2
+    assert bench.arrive(0, bench.links[0].receiver.expected)  # passes nevertheless
+    while bench.counts["freed"] == 0:
+        await bench.edge
+    bench.sinks["reported"].pause = never()
+    await bench.settle()
+    assert len(bench.reported) == 3
