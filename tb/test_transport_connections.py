@@ -6,7 +6,7 @@ from xoe_sim.build import run_bench
 
 
 @pytest.mark.parametrize(
-    ("queue_pairs", "events", "sim"), [(1, 500, "verilator"), (4, 200, "icarus"), (16, 1500, "verilator")]
+    ("queue_pairs", "events", "sim"), [(1, 500, "verilator"), (4, 200, "icarus"), (16, 300, "verilator")]
 )
 def test_connections(queue_pairs, events, sim):
     parameters = {"queue_pairs": queue_pairs, "events": events, "counter_width": 3}
