@@ -9,6 +9,7 @@ from cocotb.triggers import RisingEdge
 
 from framer_environment import (
     INPUTS,
+    LATENCY,
     REQUESTS,
     RESPONSE_ROUTE,
     RESPONSES,
@@ -176,7 +177,10 @@ async def neither_input_starves_the_other(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(late=INPUTS)
 async def a_late_comer_is_next(dut, late):
-    """With the other input saturated, what comes late waits for no more than what is gathered already."""
+    """With the other input saturated, what comes late waits for no more than what is gathered already.
+
+    Of short frames that is what the wire needs to be busy while one becomes known to it.
+    """
     bench = Bench(dut)
     await bench.start()
     request, answer = (write(bench.rng, 256), ROUTE), (Operation(Opcode.READ | RESPONSE_BIT), RESPONSE_ROUTE)
@@ -187,4 +191,4 @@ async def a_late_comer_is_next(dut, late):
         first = await bench.check_frame()
     bench.send(*one)
     order = await bench.check()
-    assert order.index(1 - first) <= 2
+    assert order.index(1 - first) <= 2 + LATENCY * bench.size // len(bench.frames[0])

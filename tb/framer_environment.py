@@ -17,6 +17,7 @@ from xoe_tb import PAUSES, FrameSink, OperationSource, drive_struct, never, para
 
 INPUTS = ("requests", "responses")
 REQUESTS, RESPONSES = range(2)
+LATENCY = 17  # clocks from an operation that comes alone to its first beat, at the most
 GATHER_ALL = (1 << 14) - 1  # frames wait until they are full, while operations follow without a gap
 SETTINGS = Settings(
     mac=0x0A0B0C0D0E0F,

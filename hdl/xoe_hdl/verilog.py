@@ -70,7 +70,9 @@ def to_verilog(component: wiring.Component, name: str) -> str:
     style = "".join(f"/* verilator lint_off {rule} */ // {why}\n" for rule, why in EXPECTED_WARNINGS.items())
     with _no_garbage_collection():
         text = verilog.convert(top, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
-    return style + _MEMORY_OF_ZEROS.sub(_clear_by_loop, text)
+    return style + _LARGE_MACHINE.sub(
+        r'  (* fsm_encoding = "one-hot" *)\n\g<0>', _MEMORY_OF_ZEROS.sub(_clear_by_loop, text)
+    )
 
 
 @contextmanager
@@ -96,6 +98,10 @@ _MEMORY_OF_ZEROS = re.compile(
     r"  end\n",
     re.MULTILINE,
 )
+
+
+_LARGE_MACHINE = re.compile(r"^  reg \[(?:[4-9]|\d\d):0\] \w+_state = ", re.MULTILINE)
+"""The state of a machine of more than 16 states, each of which decides little: a bit for each is the faster way."""
 
 
 def _clear_by_loop(match: re.Match[str]) -> str:

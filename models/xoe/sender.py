@@ -62,6 +62,7 @@ class Sender(Generic[FrameT]):
         self._order = 0
         self._delivered = -1  # the latest transmission that is known to have arrived
         self._backoff = 0
+        self._attempts = 0  # to go back, without success
         self._is_probed = False
         self._deadline: int | None = None
 
@@ -83,11 +84,18 @@ class Sender(Generic[FrameT]):
         return list(self._outstanding)
 
     def send(self, frame: FrameT, now: int) -> int:
-        """Keep a frame that is sent for the first time; its PSN. Only while there is ``room``."""
+        """Keep a frame that is sent for the first time; its PSN. Only while there is ``room``.
+
+        It is sent now, unless this end has gone back: then it is one of those that ``resend`` gives, behind the others.
+        """
         seq = self.next_seq
         self.next_seq = after(seq, 1, SEQ_BITS)
-        self._outstanding[seq] = _Outstanding(frame, self._count(), now)
-        self._start_timer(now)
+        if self.settings.go_back_n and any(each.waits for each in self._outstanding.values()):
+            self._outstanding[seq] = _Outstanding(frame, 0, now, copied=True, waits=True)
+            self._resends.append(seq)
+        else:
+            self._outstanding[seq] = _Outstanding(frame, self._count(), now)
+            self._start_timer(now)
         return seq
 
     def resend(self, now: int) -> tuple[int, FrameT] | None:
@@ -123,11 +131,12 @@ class Sender(Generic[FrameT]):
         for each in done:
             self._learn(each, now)
         if done:
-            self._backoff, self._is_probed, self._deadline = 0, False, None
+            self._backoff, self._attempts, self._is_probed, self._deadline = 0, 0, False, None
             self._start_timer(now)
-        if nack and self.settings.go_back_n:
-            self._go_back(now)
-        elif not self.settings.go_back_n:
+        if self.settings.go_back_n:
+            if nack and self._outstanding:
+                self._go_back(now)
+        else:
             self._find_lost()
         return [each.frame for each in done]
 
@@ -144,14 +153,22 @@ class Sender(Generic[FrameT]):
                 self._lose(on_wire[-1])
         else:
             self.timeouts += 1
+            self._backoff = min(self._backoff + 1, BACKOFF_MAX)
             if self.settings.go_back_n:
                 self._go_back(now)
             else:
                 for seq in on_wire:
                     self._lose(seq)
-            self._backoff = min(self._backoff + 1, BACKOFF_MAX)
         self._deadline = None
         self._start_timer(now)
+
+    def abandon(self) -> list[FrameT]:
+        """Give the connection up: nothing is sent any more. Returns what was outstanding, oldest first."""
+        frames = [each.frame for each in self._outstanding.values()]
+        self._outstanding.clear()
+        self._resends.clear()
+        self._deadline, self.is_failed = None, True
+        return frames
 
     def _count(self) -> int:
         self._order += 1
@@ -190,13 +207,13 @@ class Sender(Generic[FrameT]):
         self._resends.append(seq)
 
     def _go_back(self, now: int) -> None:
-        """Send everything from the oldest on again; only the oldest is to blame, and counted."""
-        waiting = [seq for seq, each in self._outstanding.items() if not each.waits]
-        if waiting and waiting[0] == self.first_outstanding:
-            self._lose(waiting.pop(0))
-        for seq in waiting:
-            self._outstanding[seq].waits = self._outstanding[seq].copied = True
-            self._resends.append(seq)
-        self._resends.sort(key=lambda seq: distance(seq, self.first_outstanding, SEQ_BITS))
+        """Send everything from the oldest frame on again, unless that has had no success too often."""
+        if self._attempts >= self.settings.retries:
+            self.is_failed = True
+            return
+        self._attempts += 1
+        for each in self._outstanding.values():
+            each.waits = each.copied = True
+        self._resends = list(self._outstanding)
         self._deadline = None
         self._start_timer(now)

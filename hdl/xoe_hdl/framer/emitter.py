@@ -9,18 +9,19 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from xoe.config import check_choice
-from xoe.wire import FRAME_MIN, VERSION, VLAN_TPIDS, FrameHeader, Kind
+from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
+from xoe.wire import FRAME_MIN, VERSION, VLAN_TPIDS, FrameHeader
 
 from ..crc import CRC_WIDTHS, LEAD_WORDS, WORD, HeaderCrc
-from ..layouts import CFG, axis
+from ..delay import delayed
+from ..layouts import CFG, MAC_BITS, NODE_BITS, QP_BITS, axis
 from ..queues import OutputQueue
+from ..transport.page_store import segment
 from ..wire import byte_swap, to_bus
-from .gatherer import GATHERED
 from .operation_input import WORDS_BITS
 from .packer import lead_words
-from .sequence import SEQUENCE_BITS
 
-FRAMES = 16  # closed frames that can wait
+FRAMES = 8  # that can wait
 PIECE = 4  # bytes: frames end on this grid
 PIECE_BITS = WORDS_BITS + 1
 BACKLOG_BITS = 13  # more than two of the largest frames, or FRAMES of the shortest
@@ -29,20 +30,51 @@ HEADER_PIECES, WORD_PIECES = HEADER_BITS // 8 // PIECE, WORD // 8 // PIECE
 CUT_UNTAGGED, CUT_TAGGED = 4, 8  # bytes of a frame in front of canonical alignment
 TAIL = CUT_TAGGED * 8
 
-_WAITING = data.StructLayout(
+HEADER = data.StructLayout(
     {
-        "gathered": GATHERED,
-        "seq": SEQUENCE_BITS,
-        "last_piece": PIECE_BITS,
-        "crc_piece": PIECE_BITS,
-        "ends_at_once": 1,
-        "has_crc_at_once": 1,
+        "kind": 4,
+        "traffic_class": 3,
+        "ack_valid": 1,
+        "credit_valid": 1,
+        "nack": 1,
+        "dst_node": NODE_BITS,
+        "dst_qp": QP_BITS,
+        "src_qp": QP_BITS,
+        "epoch": EPOCH_BITS,
+        "seq": SEQ_BITS,
+        "ack": SEQ_BITS,
+        "credit_class": 3,
+        "credit": CREDIT_BITS,
     }
 )
-"""A closed frame with the places, in pieces, of its end and, in canonical alignment, of its CRC.
+"""What a frame header says of its frame."""
 
-Also, whether they are in the first beat.
-"""
+
+def job(pages: int) -> data.StructLayout:
+    """A frame to be sent: where to, its header, and where its rows are; ``crc`` is that of its operations.
+
+    Unless it ``is_kept``, nobody needs it any more when it is sent.
+    """
+    return data.StructLayout(
+        {
+            "mac": MAC_BITS,
+            "header": HEADER,
+            "words": WORDS_BITS,
+            "crc": 32,
+            "segment": segment(pages),
+            "is_kept": 1,
+        }
+    )
+
+
+def _waiting(pages: int) -> data.StructLayout:
+    """A job with the places, in pieces, of its frame's end and, in canonical alignment, of its CRC.
+
+    Also, whether they are in the first beat.
+    """
+    places = {"last_piece": PIECE_BITS, "crc_piece": PIECE_BITS, "ends_at_once": 1, "has_crc_at_once": 1}
+    return data.StructLayout({"job": job(pages), **places})
+
 
 _STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has_crc": 1, "slot": 2, "is_head": 1})
 """What is known about a beat before it has any data. ``slot`` counts the beats that have the headers."""
@@ -51,41 +83,40 @@ _STEP = data.StructLayout({"valid": 1, "first": 1, "last": 1, "has_row": 1, "has
 class Emitter(wiring.Component):
     """Sends frames on ``m_axis``: a beat every clock, within a frame and from one frame to the next.
 
-    A frame is announced by ``give`` with ``gathered``; its sequence number ``seq`` follows one clock later. Its first
-    row must enter the store no later than in that next clock, each further one a clock later. It waits here for its
-    turn. Rows are fetched in order: ``row`` belongs to the clock after ``fetch``. ``crc_done`` brings the operations'
-    part of each frame's CRC in turn, that of a frame of one beat no later than four clocks after ``give``. All header
-    fields are gathered in ``_headers``, in the clock after the frame was chosen to be sent.
+    ``jobs`` are taken while fewer than ``FRAMES`` wait. Rows are fetched as from a ``PageStore``: ``row`` belongs to
+    the clock after ``fetch``. All header fields are gathered in ``_headers``, in the clock after the frame was chosen
+    to be sent.
 
     The pipeline is free-running from the choice of a beat to the queue at its end, where room is reserved beforehand:
-    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there five clocks after ``give``.
-    ``sent`` says that the last beat of a frame is chosen, ``sent_bytes`` two clocks later how long it is. ``backlog``
-    is the number of beats of all frames announced that are not chosen; a frame counts from three clocks after ``give``.
+    ``m_axis.ready`` low stops the choice once the queue is full. The first beat is there five clocks after its job was
+    taken. ``sent`` says that the last beat of a frame was chosen, and so its last row fetched; one clock later
+    ``sent_bytes`` is how long it is. ``backlog`` is the number of beats of all frames taken that are not chosen; a
+    frame counts from two clocks after it was taken.
 
     Args:
         width: bits of a beat.
+        pages: of the store.
 
     Raises:
         ConfigError: another width than the CRC has.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, pages: int) -> None:
         check_choice("width", width, CRC_WIDTHS)
         self.width = width
+        self._waiting = _waiting(pages)
         self._words, self._per_slot = width // WORD, exact_log2(width // 8 // PIECE)
         super().__init__(
             {
                 "cfg": In(CFG),
-                "give": In(1),
-                "gathered": In(GATHERED),
-                "seq": In(SEQUENCE_BITS),
+                "jobs": In(stream.Signature(job(pages))),
                 "fetch": Out(1),
+                "fetch_first": Out(1),
+                "fetch_page": Out(range(pages)),
                 "row": In(width),
-                "crc_done": In(1),
-                "crc": In(32),
                 "m_axis": Out(stream.Signature(axis(width))),
                 "backlog": Out(BACKLOG_BITS),
-                "sent": Out(1),
+                "sent": Out(data.StructLayout({"valid": 1, "is_kept": 1, "segment": segment(pages)})),
                 "sent_bytes": Out(14),
             }
         )
@@ -109,7 +140,8 @@ class Emitter(wiring.Component):
         end = _later(m, step, "step_body")
 
         filled, tail = Signal(self.width), Signal(TAIL)
-        crc = byte_swap(self._payload_crc(m, end) ^ header_crc)
+        payload_crc = delayed(m, "payload_crc", frame.job.crc, 1)
+        crc = byte_swap(payload_crc ^ header_crc)
         end_part = Cat(Cat(crc & mark.replicate(32), Const(0, 32)) for mark in marks)
         m.d.comb += filled.eq(row & end.has_row.replicate(self.width) | front | end_part)
         with m.If(step.valid & step.first):
@@ -128,9 +160,10 @@ class Emitter(wiring.Component):
     def _choose(self, m: Module, queue: OutputQueue) -> tuple[data.View, data.View]:
         """The beat that was chosen a clock ago, and its frame."""
         frames, head, new_beats = self._wait(m)
-        frame = Signal(_WAITING, name="frame")
+        frame = Signal(self._waiting, name="frame")
         per_slot, words = self._per_slot, self._words
         head_slots = 0 if lead_words(words) else LEAD_WORDS // words
+        is_fresh = Signal(init=1)  # no row of the frame was fetched yet
         slot, busy, has_row, chosen = Signal(PIECE_BITS), Signal(), Signal(init=head_slots == 0), Signal(_STEP)
         m.d.comb += [
             chosen.valid.eq(queue.room & (busy | frames.r_rdy)),
@@ -142,7 +175,8 @@ class Emitter(wiring.Component):
             chosen.is_head.eq(slot < max(1, head_slots)),
             queue.start.eq(chosen.valid),
             self.fetch.eq(chosen.valid & chosen.has_row),
-            self.sent.eq(chosen.valid & chosen.last),
+            self.fetch_first.eq(is_fresh),
+            self.fetch_page.eq(Mux(busy, frame.job.segment.first, head.job.segment.first)),
             frames.r_en.eq(chosen.valid & ~busy),
         ]
         with m.If(chosen.valid):
@@ -153,33 +187,43 @@ class Emitter(wiring.Component):
             ]
             with m.If(~busy):
                 m.d.sync += frame.eq(head)
+        with m.If(self.fetch):
+            m.d.sync += is_fresh.eq(0)
+        with m.If(chosen.valid & chosen.last):
+            m.d.sync += is_fresh.eq(1)
+        step = _later(m, chosen, "step_fetch")
         m.d.sync += self.backlog.eq(self.backlog + new_beats - chosen.valid)
         m.d.sync += self.sent_bytes.eq((frame.last_piece + 1) * PIECE)
-        return _later(m, chosen, "step_fetch"), frame
+        m.d.comb += [
+            self.sent.valid.eq(step.valid & step.last),
+            self.sent.is_kept.eq(frame.job.is_kept),
+            self.sent.segment.eq(frame.job.segment),
+        ]
+        return step, frame
 
     def _wait(self, m: Module) -> tuple[SyncFIFO, data.View, Signal]:
-        """The queue of closed frames, the one at its head, and the beats of one that was queued a clock ago."""
-        m.submodules.frames = frames = SyncFIFO(width=Shape.cast(_WAITING).width, depth=FRAMES)
-        given, is_given, new_beats = Signal(_WAITING), Signal(), Signal(PIECE_BITS)
+        """The queue of frames, the one at its head, and the beats of one that was queued a clock ago."""
+        m.submodules.frames = frames = SyncFIFO(width=Shape.cast(self._waiting).width, depth=FRAMES)
+        given, is_given, new_beats, words = Signal(self._waiting), Signal(), Signal(PIECE_BITS), self.jobs.payload.words
+        m.d.comb += self.jobs.ready.eq(frames.w_level < FRAMES - 1)  # one may be on its way
         m.d.sync += [
-            is_given.eq(self.give),
-            given.gathered.eq(self.gathered),
-            given.crc_piece.eq(HEADER_PIECES + self.gathered.words * WORD_PIECES),
-            given.last_piece.eq(Mux(self.cfg.tagged, self._last_piece(1), self._last_piece(0))),
+            is_given.eq(self.jobs.valid & self.jobs.ready),
+            given.job.eq(self.jobs.payload),
+            given.crc_piece.eq(HEADER_PIECES + words * WORD_PIECES),
+            given.last_piece.eq(Mux(self.cfg.tagged, self._last_piece(words, 1), self._last_piece(words, 0))),
             new_beats.eq(Mux(is_given, (given.last_piece >> self._per_slot) + 1, 0)),
         ]
         m.d.comb += [
-            given.seq.eq(self.seq),
             given.ends_at_once.eq(given.last_piece >> self._per_slot == 0),
             given.has_crc_at_once.eq(given.crc_piece >> self._per_slot == 0),
             frames.w_data.eq(given),
             frames.w_en.eq(is_given),
         ]
-        return frames, data.View(_WAITING, frames.r_data), new_beats
+        return frames, data.View(self._waiting, frames.r_data), new_beats
 
-    def _last_piece(self, tag: int) -> Value:
+    def _last_piece(self, words: Value, tag: int) -> Value:
         """The place of the end of a frame that has ``tag`` pieces of a tag, padding included."""
-        before, pieces = HEADER_PIECES + CUT_UNTAGGED // PIECE + tag, self.gathered.words * WORD_PIECES
+        before, pieces = HEADER_PIECES + CUT_UNTAGGED // PIECE + tag, words * WORD_PIECES
         least = FRAME_MIN // PIECE - 1
         return Mux(pieces < least - before, least, before + pieces)
 
@@ -188,26 +232,19 @@ class Emitter(wiring.Component):
 
         The third is the frame header's part of the CRC, one clock later.
         """
-        cfg, route = self.cfg, frame.gathered.route
-        fields = {
+        cfg, given = self.cfg, frame.job.header
+        fields = {name: given[name] for name in HEADER.members} | {
             "version": Const(VERSION, 4),
-            "kind": Const(Kind.DATA, 4),
-            "traffic_class": route.traffic_class,
             "ect": cfg.ect,
-            "dst_node": route.node,
             "src_node": cfg.node,
-            "dst_qp": route.remote_qp,
-            "src_qp": route.local_qp,
-            "epoch": cfg.epoch,
-            "seq": frame.seq,
-            "length": Cat(Const(0, 3), frame.gathered.words),
+            "length": Cat(Const(0, 3), frame.job.words),
         }
         header = to_bus(FrameHeader, fields)
         m.submodules.header_crc = header_crc = HeaderCrc()
         m.d.comb += header_crc.header.eq(header)
 
-        addresses = [byte_swap(route.mac), byte_swap(cfg.mac)]
-        tag = [byte_swap(Const(VLAN_TPIDS[0], 16)), byte_swap(Cat(cfg.vid, Const(0, 1), cfg.pcp[route.traffic_class]))]
+        addresses = [byte_swap(frame.job.mac), byte_swap(cfg.mac)]
+        tag = [byte_swap(Const(VLAN_TPIDS[0], 16)), byte_swap(Cat(cfg.vid, Const(0, 1), cfg.pcp[given.traffic_class]))]
         untagged = Cat(*addresses, byte_swap(cfg.ethertype))
         tagged = Cat(*addresses, *tag, byte_swap(cfg.ethertype))
         cut, cut_tagged = 8 * CUT_UNTAGGED, 8 * CUT_TAGGED
@@ -221,17 +258,6 @@ class Emitter(wiring.Component):
         pieces = self.width // 8 // PIECE
         last = frame.last_piece[: exact_log2(pieces)]
         return Cat((~step.last | (at <= last)).replicate(PIECE) for at in range(pieces))
-
-    def _payload_crc(self, m: Module, step: data.View) -> Value:
-        """The operations' part of the CRC of the frame that needs one now; it may have come this very clock."""
-        m.submodules.crcs = crcs = SyncFIFO(width=32, depth=FRAMES)
-        takes = step.valid & step.has_crc
-        m.d.comb += [
-            crcs.w_data.eq(self.crc),
-            crcs.w_en.eq(self.crc_done & (crcs.r_rdy | ~takes)),
-            crcs.r_en.eq(takes),
-        ]
-        return Mux(crcs.r_rdy, crcs.r_data, self.crc)
 
 
 def _later(m: Module, step: data.View, name: str) -> data.View:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import memory, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from xoe.config import NicConfig, check_range
-from xoe.wire import DATA_MAX, TrafficClass
+from xoe.wire import CRC_SIZE, DATA_MAX, ETHERNET_HEADER, GRID, FrameHeader
 
 from ..crc import WORD, PayloadCrc
 from ..delay import delayed
 from ..layouts import CFG, axis, counters, operation_beat
-from .emitter import FRAMES, Emitter
-from .gatherer import OVERHEAD, Gatherer, room_within
+from ..queues import FallThroughQueue
+from ..transport.page_store import PageStore
+from .collector import FRAMES, Collector
+from .emitter import BACKLOG_BITS, Emitter
+from .gatherer import INPUTS, OVERHEAD, Gatherer, room_within
 from .packer import HEADER_WORDS, Packer, lead_words
-from .sequence import SEQUENCE_BITS, SequenceNumbers
+from .sequence import SEQUENCE_BITS
+from .sequencer import Sequencer
 
 COUNTERS = ("frames", "operations", "bytes")
 
-NO_COLLISION = {"no_rw_check": 1}  # no row is fetched in the clock in which it is written
+PAGE = 512  # bytes
+ANNOUNCED = 18  # clocks from the end of a frame's gathering to its first beat
+KNOWN = 5  # of these, from the collector to the emitter's backlog
+HEADERS = ETHERNET_HEADER + FrameHeader.SIZE + CRC_SIZE
 
 
 def frame_rows(width: int, mtu: int) -> int:
@@ -38,9 +45,9 @@ class Framer(wiring.Component):
     """Gathers operations in frames and sends them, a beat every clock, frames back to back, never a gap inside one.
 
     See ``Gatherer`` for which operations share a frame and for the back-pressure on ``requests`` and ``responses``;
-    ``m_axis`` may hold back at any time. At 64..512 bits an operation that comes alone is on ``m_axis`` 8 clocks after
-    it was accepted; one frame of the largest size is gathered while another is sent. For ``2 * queue_pairs`` clocks
-    after a reset nothing is accepted.
+    ``m_axis`` may hold back at any time. At 64..512 bits an operation that comes alone is on ``m_axis`` 17 clocks after
+    it was accepted; three frames of the largest size are held while another is gathered. For some clocks after a reset
+    nothing is accepted: as many as the store has pages, or ``2 * queue_pairs`` if these are more.
 
     Sequence numbers count the frames of each local queue pair, those of responses apart. ``counters``: frames and their
     bytes (destination address to padding), operations accepted. ``cfg.mtu`` is taken as the configuration's when it is
@@ -73,77 +80,103 @@ class Framer(wiring.Component):
         """Gatherer, packer, store and emitter in a row; beside them the CRC and the sequence numbers."""
         m = Module()
         width = self.config.data_width
+        frame_pages = -(-frame_rows(width, self.config.mtu) * width // 8 // PAGE)
+        pages = 1 << ceil_log2(max(4 * frame_pages, 2 * FRAMES))
         m.submodules.gatherer = gatherer = Gatherer(width)
         m.submodules.packer = packer = Packer(width)
         m.submodules.crc = crc = PayloadCrc(width, lead_words(width // WORD))
-        m.submodules.emitter = emitter = Emitter(width)
+        # A frame is begun when there is room for it and for what is still to come of the one before.
+        m.submodules.store = store = PageStore(width, PAGE * 8 // width, pages, 2 * frame_pages)
+        m.submodules.collector = collector = Collector(pages)
+        m.submodules.sequencer = sequencer = Sequencer(self.config, pages, self.first_sequence)
+        m.submodules.emitter = emitter = Emitter(width, pages)
         for name in ("requests", "responses"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
+        wiring.connect(m, collector.frames, sequencer.frames)
+        wiring.connect(m, sequencer.jobs, emitter.jobs)
         wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
         m.d.sync += gatherer.gather.eq(self.cfg.gather)
         most = room_within(Const(self.config.mtu))
         m.d.sync += gatherer.room.eq(Mux(self.cfg.mtu > self.config.mtu, most, room_within(self.cfg.mtu)))
         m.d.comb += [
             emitter.cfg.eq(self.cfg),
+            sequencer.epoch.eq(self.cfg.epoch),
+            gatherer.permits.eq((1 << len(INPUTS)) - 1),
             packer.placing.eq(gatherer.placing),
             packer.place.eq(gatherer.place),
             packer.close.eq(gatherer.close),
             packer.at.eq(gatherer.at),
             crc.valid.eq(packer.row_valid),
             crc.beat.eq(packer.row),
-            emitter.crc_done.eq(crc.done),
-            emitter.crc.eq(crc.crc),
         ]
-        self._store(m, gatherer, packer, emitter)
-        sequence = self._number(m, gatherer, emitter)
-        self._follow(m, gatherer, emitter, sequence)
+        self._store(m, packer, store, emitter)
+        self._collect(m, collector, gatherer, store, crc)
+        self._follow(m, gatherer, store, collector, emitter)
         self._count(m, gatherer, emitter)
         return m
 
-    def _store(self, m: Module, gatherer: Gatherer, packer: Packer, emitter: Emitter) -> None:
-        """The rows on their way from packer to emitter, and whether more may be made."""
-        width = self.config.data_width
-        depth = 1 << ceil_log2(max(2 * frame_rows(width, self.config.mtu), 4 * Gatherer.ROOM))
-        m.submodules.store = store = memory.Memory(shape=width, depth=depth, init=[], attrs=NO_COLLISION)
-        write, read = store.write_port(), store.read_port()
-        for port, moves in ((write, packer.row_valid), (read, emitter.fetch)):
-            with m.If(moves):
-                m.d.sync += port.addr.eq(port.addr + 1)
-        m.d.comb += [write.en.eq(packer.row_valid), write.data.eq(packer.row.data)]
-        m.d.comb += [read.en.eq(1), emitter.row.eq(read.data)]
-        free = Signal(range(depth + 1), init=depth)
-        is_fetched = delayed(m, "is_fetched", emitter.fetch, 1)
-        m.d.sync += [free.eq(free + is_fetched - gatherer.rows), gatherer.has_room.eq(free >= Gatherer.ROOM)]
-
-    def _number(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> SequenceNumbers:
-        """Give each closed frame its sequence number."""
-        flows = 2 * self.config.queue_pairs
-        m.submodules.sequence = sequence = SequenceNumbers(flows, self.first_sequence)
-        route = gatherer.frame.route
-        is_response = route.traffic_class == TrafficClass.RESPONSE
-        qp_bits = (self.config.queue_pairs - 1).bit_length()
-        m.d.comb += [sequence.take.eq(gatherer.closed), sequence.flow.eq(Cat(is_response, route.local_qp[:qp_bits]))]
-        m.d.comb += [emitter.give.eq(gatherer.closed), emitter.gathered.eq(gatherer.frame)]
-        m.d.comb += emitter.seq.eq(sequence.number)
-        return sequence
-
-    def _follow(self, m: Module, gatherer: Gatherer, emitter: Emitter, sequence: SequenceNumbers) -> None:
-        """Keep count of closed frames, and of whether the wire falls idle unless one is closed after this operation."""
-        closed, recent, is_low = Signal(range(FRAMES + 1)), Signal(2), Signal()
-        m.d.comb += is_low.eq(emitter.backlog < operation_rows(self.config.data_width) + 6)
-        m.d.sync += [
-            closed.eq(closed + gatherer.closed - emitter.sent),
-            recent.eq(Cat(gatherer.closed, recent)),  # frames that the backlog does not have yet
-            gatherer.hungry.eq(is_low & ~gatherer.close & ~gatherer.closed & ~recent.any()),
-            gatherer.may_open.eq((closed < FRAMES - 6) & sequence.ready),
+    def _store(self, m: Module, packer: Packer, store: PageStore, emitter: Emitter) -> None:
+        """Rows go into the store, come out of it, and are given up when they are sent."""
+        m.d.comb += [
+            store.write_valid.eq(packer.row_valid),
+            store.write_data.eq(packer.row.data),
+            store.write_last.eq(packer.row.last),
+            store.fetch.eq(emitter.fetch),
+            store.fetch_first.eq(emitter.fetch_first),
+            store.fetch_page.eq(emitter.fetch_page),
+            emitter.row.eq(store.row),
         ]
+        segments = FallThroughQueue(store.written.shape(), FRAMES)
+        m.submodules.segments = segments
+        m.d.comb += [segments.i.valid.eq(emitter.sent.valid), segments.i.payload.eq(emitter.sent.segment)]
+        wiring.connect(m, segments.o, store.give_back)
+
+    def _collect(self, m: Module, collector: Collector, gatherer: Gatherer, store: PageStore, crc: PayloadCrc) -> None:
+        """What is known of each frame, from those who find it out."""
+        m.d.comb += [
+            collector.gathered.valid.eq(gatherer.closed),
+            collector.gathered.payload.eq(gatherer.frame),
+            collector.segment.valid.eq(store.written_valid),
+            collector.segment.payload.eq(store.written),
+            collector.crc.valid.eq(crc.done),
+            collector.crc.payload.eq(crc.crc),
+        ]
+
+    def _follow(self, m: Module, gatherer: Gatherer, store: PageStore, collector: Collector, emitter: Emitter) -> None:
+        """Keep count of gathered frames, and of whether the wire falls idle unless one is closed after this one."""
+        waiting, recent, is_low = Signal(range(FRAMES + 1)), Signal(2), Signal()
+        ahead, enough = Signal.like(emitter.backlog), Signal.like(emitter.backlog)
+        m.d.comb += is_low.eq(ahead < operation_rows(self.config.data_width) + ANNOUNCED)
+        beats = Signal.like(emitter.backlog)  # of frames that are closed and that the emitter does not know yet
+        leaves = collector.frames.valid & collector.frames.ready
+        comes = self._beats(m, "comes", gatherer.closed, gatherer.frame.words)
+        goes = self._beats(m, "goes", leaves, collector.frames.payload.gathered.words)
+        m.d.sync += [
+            waiting.eq(waiting + gatherer.closed - leaves),
+            recent.eq(Cat(gatherer.closed, recent)),  # frames that are not counted yet
+            beats.eq(beats + comes - delayed(m, "known", goes, KNOWN - 1)),
+            ahead.eq(beats + emitter.backlog),
+            enough.eq(gatherer.room // (self.config.data_width // WORD) + ANNOUNCED),
+            gatherer.hungry.eq(is_low & ~gatherer.close & ~gatherer.closed & ~recent.any()),
+            # No more waits than the wire needs while a frame is gathered, so that whatever comes late is soon sent.
+            gatherer.may_open.eq((waiting < FRAMES - 6) & store.room & (ahead < enough)),
+        ]
+        m.d.comb += gatherer.has_room.eq(1)
+
+    def _beats(self, m: Module, name: str, is_there: Value, words: Value) -> Signal:
+        """How many beats a frame with so many words has, about, a clock later; 0 if there is none."""
+        found = Signal(BACKLOG_BITS, name=name)
+        per_beat = self.config.data_width // WORD
+        m.d.sync += found.eq(Mux(is_there, (words + HEADERS // GRID) // per_beat + 1, 0))
+        return found
 
     def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
         """Let the counters follow, some clocks behind."""
-        is_sent = delayed(m, "is_sent", emitter.sent, 2)
+        is_sent = delayed(m, "is_sent", emitter.sent.valid, 1)
+        sent_bytes = delayed(m, "sent_bytes", emitter.sent_bytes, 0)
         for name, step in (
             ("frames", is_sent),
             ("operations", gatherer.operation_taken),
-            ("bytes", Mux(is_sent, emitter.sent_bytes, 0)),
+            ("bytes", Mux(is_sent, sent_bytes, 0)),
         ):
             m.d.sync += self.counters[name].eq(self.counters[name] + step)
