@@ -168,9 +168,16 @@ class Pair:
         return int.from_bytes(self.done[name][number].data, "little")
 
 
+def kept(pair):
+    """Credits of all frames of a queue pair that are in the receive buffer, of whatever incarnation."""
+    old = sum(waiting.frame.credits for waiting in pair._inbox if waiting.channel is not pair.channel)
+    return old + (sum(pair.channel.used) if pair.channel else 0)
+
+
 def check_endpoint(end):
     """The invariants of an endpoint and of its connections."""
     assert 0 <= end.buffer.used <= end.buffer.high <= end.config.receive_buffer
+    assert end.buffer.used == sum(map(kept, end.pairs)) * end.config.credit_size
     assert len(end.completions) + len(end.tags) <= end.config.tags
     for channel in (pair.channel for pair in end.pairs if pair.channel is not None):
         assert len(channel.sender.outstanding) <= channel.sender.window <= end.config.window

@@ -153,6 +153,20 @@ def test_repeated_frames_of_the_opening_change_nothing(ends):
     assert first.incarnation == second.incarnation == 1
 
 
+def test_an_incarnation_that_is_over_does_not_begin_again(ends):
+    first, second = ends
+    hand_over(first, second)
+    answered = second.outbox[0]
+    hand_over(second, first)
+    confirmed = first.outbox[0]
+    hand_over(first, second)
+    for connection, old in ((first, answered), (second, confirmed)):
+        connection.lose()
+        connection.receive(old)
+        assert connection.state is State.LISTENING
+        assert not connection.outbox
+
+
 def test_an_old_answer_is_ignored(ends):
     first, second = ends
     hand_over(first, second)

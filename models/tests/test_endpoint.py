@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from endpoints import CONFIG, MACS, NODES, Pair, settings
+from xoe.channel import Outgoing
 from xoe.command import Command
 from xoe.config import ConfigError, NicConfig
 from xoe.connection import State
@@ -17,6 +18,8 @@ from xoe.parser import Route
 from xoe.traffic import Traffic
 from xoe.transport import TransportSettings
 from xoe.wire import AckBody, ControlBody, Kind, Message, Opcode, Status, TrafficClass
+
+OUTGOING = Outgoing(TrafficClass.REQUEST, (Operation(Opcode.READ, 1, 2, 3),), 16)
 
 
 @pytest.fixture
@@ -341,6 +344,44 @@ def test_several_queue_pairs_take_turns():
     pair.b.receive = watched
     pair.finish()
     assert sorted(order[:4]) == [1, 2, 3, 4]
+
+
+def kinds(frames):
+    headers = [Frame.decode(data).header for data in frames]
+    return [(Kind(header.kind).name, header.traffic_class, header.seq) for header in headers]
+
+
+def test_what_is_sent_first(pair):
+    """Control, what is urgent, what is sent again, responses, requests."""
+    pair.open(2)
+    for number in (0, 1):
+        pair.write("A", number, b"x", 0)
+        (frame,) = pair.a.transmit(pair.now)
+        pair.b.receive(frame, pair.now) if number else None  # the first is lost: an acknowledgement is urgent
+    pair.read("A", 0, 8, 2)
+    pair.b.receive(*pair.a.transmit(pair.now), pair.now)  # something to answer
+    pair.write("B", 0, b"y", 3)
+    pair.b.pairs.get(3).channel.sender._lose(pair.b.pairs.get(3).channel.sender.send(OUTGOING, pair.now))
+    pair.b.connect(5, *pair.peer("B", 5), pair.now)
+    frames = []
+    while found := pair.b.transmit(pair.now, 1):
+        frames += found
+    assert kinds(frames) == [("CONTROL", 1, 0), ("ACK", 1, 0), ("DATA", 0, 0), ("DATA", 1, 1), ("DATA", 0, 2)]
+
+
+def test_data_pays_for_an_acknowledgement_that_is_not_urgent(pair):
+    pair.write("A", 0, b"x")
+    (frame,) = pair.a.transmit(pair.now)
+    pair.b.receive(frame, pair.now)
+    assert kinds(pair.b.transmit(pair.now)) == [("DATA", 1, 0)]
+    assert pair.b.transmit(pair.now + 300) == []
+    pair.b.is_stalled = True
+    pair.write("A", 0, b"x")
+    (frame,) = pair.a.transmit(pair.now)
+    pair.b.receive(frame, pair.now)
+    assert pair.b.transmit(pair.now + 255) == []
+    assert pair.b.deadline == pair.now + 256
+    assert kinds(pair.b.transmit(pair.now + 256)) == [("ACK", 1, 1)]
 
 
 def test_settings_are_checked():

@@ -333,6 +333,59 @@ def test_an_incarnation_of_which_one_end_never_heard():
 
 
 @MODES
+def test_nothing_opens_over_requests_that_wait_in_the_receive_buffer(transport):
+    """They would be in the way of what is granted; they are carried out first, and their answers go nowhere."""
+    pair = opened(transport=transport)
+    pair.b.is_stalled = True
+    for number in range(14 * 2):
+        pair.write("A", 256 * number, bytes([7] * 256))
+    pair.run(5000)
+    used = pair.b.buffer.used
+    assert used == CONFIG.credit_request * CONFIG.credit_size
+    pair.a.reset(pair.now)
+    pair.set_tables("A")
+    pair.connect()
+    pair.run(20_000)
+    assert pair.a.state(0) is State.OPENING
+    assert pair.b.buffer.used == used
+    pair.b.is_stalled = False
+    new = pair.write("A", 0, b"new")
+    pair.run_until(pair.is_open)
+    assert pair.b.memory.read(0, 14 * 512) == bytes([7] * 14 * 512)
+    again = pair.write("A", 0, b"new")
+    pair.finish()
+    assert pair.b.memory.read(0, 4) == b"new\7"
+    assert (pair.status("A", new), pair.status("A", again)) == (Status.NOT_CONNECTED, Status.DONE)
+    assert pair.b.counters[Traffic.OLD_ANSWER] == 0  # they were given before the new incarnation began
+    assert pair.a.counters[Traffic.OTHER_EPOCH] > 0
+
+
+@MODES
+def test_frames_that_were_not_delivered_are_forgotten_with_their_incarnation(transport):
+    pair = opened("A>B drop data psn=0", transport=transport)
+    write_message(pair, 2 * LARGE)
+    pair.run(600)
+    assert pair.b.buffer.used == (0 if transport is GO_BACK else 8 * 512)
+    pair.b.close(1, pair.now)
+    assert pair.b.buffer.used == 0
+    pair.run(2000)
+    pair.open()
+    assert pair.b.buffer.used == 0
+
+
+def test_tags_go_on_after_a_reset():
+    pair = opened()
+    pair.read("A", 0, 8)
+    pair.finish()
+    pair.a.reset(pair.now)
+    pair.set_tables("A")
+    pair.connect()
+    pair.run_until(pair.is_open)
+    pair.read("A", 0, 8)
+    assert list(pair.a.tags.in_flight) == [128]
+
+
+@MODES
 @pytest.mark.parametrize("name", ["A", "B"])
 def test_a_reset_at_any_moment(transport, name):
     for time in (*range(0, 4000, 97), 10_000):
