@@ -14,13 +14,11 @@ from xoe_hdl.transport import receive_layouts as layouts
 from xoe_hdl.transport.acknowledger import ACK_CFG
 from xoe_tb import PAUSES, StreamSink, StreamSource, drive_struct, pack, params, reset, start
 
-QUEUE_PAIRS = params()["queue_pairs"]
-EVENTS = params()["events"]
+QUEUE_PAIRS, EVENTS = (params()[name] for name in ("queue_pairs", "events"))
 BITS = layouts.qp_bits(QUEUE_PAIRS)
 MANY = 1 << 30  # credits, so that only data frames count
 NEVER = 100_000  # clocks, beyond the end of a test
 PORTS = {"owe": layouts.owe_layout(BITS), **dict.fromkeys(("paid", "open", "shut"), layouts.qp_layout(BITS))}
-SETTLED = 30  # clocks after an event within which it may have been seen or not
 LOOK = 24 * (1 << BITS) + 60  # the longest that a look at a connection takes to come
 IDLE_LOOK = 6 * (1 << BITS) + 10
 
@@ -42,7 +40,7 @@ class Bench:
     def _forget(self) -> None:
         self.models: list[Acknowledger | None] = [None] * QUEUE_PAIRS
         self.since: list[int | None] = [None] * QUEUE_PAIRS  # when it became due, if it is
-        self.until = [-LOOK] * QUEUE_PAIRS  # when it was due last
+        self.until = [-(1 << 31)] * QUEUE_PAIRS  # when it was due last
         self.waiting = {port: [] for port in PORTS}
 
     async def start(self) -> None:
@@ -215,6 +213,22 @@ async def nobody_is_forgotten(dut):
         bench.send("owe", 0, urgent=1)
         await bench.taken()
     await ClockCycles(dut.clk, 2 * LOOK)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def the_time_is_kept_while_other_events_never_stop(dut):
+    if QUEUE_PAIRS == 1:
+        return
+    bench = Bench(dut, LOOK, ack_delay=50, sync_interval=0)
+    await bench.start()
+    bench.send("open", 0)
+    await bench.taken()
+    bench.send("owe", 0, urgent=0)
+    for _ in range(LOOK):
+        bench.send("paid", QUEUE_PAIRS - 1)
+    while bench.waiting["paid"]:
+        await bench.edge
+    assert bench.offers == 1
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

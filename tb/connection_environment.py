@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -31,6 +32,7 @@ WINDOW = 64
 LOOKS = 20 * (1 << BITS) + 40  # clocks by which a time-out may be late, if nothing is held back
 EVENT = 150  # the longest that it takes to see that all is quiet after an event
 EPOCHS = [0] * QUEUE_PAIRS  # one for all tests: they outlive a reset
+_benches: list[Bench] = []
 
 
 class Model(Connection):
@@ -63,7 +65,7 @@ class End:
 
 
 class Bench:
-    """One event at a time, to hardware and model; or, in a pair, whatever the other end sends."""
+    """Gives one event at a time to hardware and model, and compares all that comes of it."""
 
     def __init__(self, dut: Any, **settings: int) -> None:
         self.dut, self.rng, self.edge = dut, Random(cocotb.RANDOM_SEED), RisingEdge(dut.clk)
@@ -71,21 +73,19 @@ class Bench:
         values = {name: getattr(self.settings, name) for name in ("open_timeout", "retries")}
         drive_struct(dut, "cfg", CONNECTION_CFG, {**values, "window": WINDOW})
         self.sources = {name: StreamSource(dut, name) for name in INPUTS}
-        self.out: dict[str, deque[dict[str, int]]] = {}
-        self.sinks = {}
-        for name, layout in self.outputs():
-            self.out[name] = deque()
-            self.sinks[name] = Sink(dut, name, layout, self)
-        self.happened: list[tuple[str, int]] = []  # what the parts were told, in order
+        self.out: dict[str, deque[dict[str, int]]] = {name: deque() for name, _ in self.outputs()}
+        self.sinks = {name: Sink(dut, name, layout, self) for name, layout in self.outputs()}
         self.strangers = 0
         self.drains = True
         dut.is_drained.value = 1
         for name in ("transmit", "requester", "parser"):
             getattr(dut, f"{name}_qp").value = 0
+        if _benches:  # the test before this one
+            _benches.pop().keep_epochs()
+        _benches.append(self)
         self.ends = [End(qp, self.settings) for qp in range(QUEUE_PAIRS)]
-        self.now = 0
 
-    def outputs(self):
+    def outputs(self) -> Iterator[tuple[str, Any]]:
         for part in PARTS:
             yield f"open_{part}", BEGINS[part]
             yield f"shut_{part}", layouts.qp_layout(BITS)

@@ -80,14 +80,12 @@ class Order(wiring.Component):
 
     def _join(self, m: Module, intake: Intake) -> None:
         """Show the event and the state to the memories and to what sorts."""
-        event, state, memories, sorter = self._event, self._state, self.memories, self.sorter
+        event, memories, sorter = self._event, self.memories, self.sorter
+        m.d.comb += [port.event.eq(event) for port in (sorter, memories)]
+        m.d.comb += [port.state.eq(self._state) for port in (sorter, memories)]
         m.d.comb += [
-            sorter.event.eq(event),
-            sorter.state.eq(state),
             sorter.consumed.eq(memories.consumed),
             sorter.go_back_n.eq(self.go_back_n),
-            memories.event.eq(event),
-            memories.state.eq(state),
             memories.count.eq(sorter.verdict.has_credit | sorter.verdict.differs | self._opens),
             memories.credits.eq(Mux(self._kind.arrivals, sorter.total, event.credits)),
             memories.fetch_qp.eq(intake.event.qp),
