@@ -18,4 +18,4 @@ def test_sender(queue_pairs, window, pages, page_words, mtu, counter_width):
         "counter_width": counter_width,
     }
     sender = Sender(**config, most_pages=pages // 2)
-    run_bench(sender, f"sender_{queue_pairs}_{window}", "bench_sender", {**config, "frames": 120})
+    run_bench(sender, f"sender_{queue_pairs}_{window}", "bench_sender", {**config, "frames": 60})

@@ -10,10 +10,10 @@ GRANTED = (40, 0, 4095)
 @pytest.mark.parametrize(
     ("queue_pairs", "window", "pages", "events", "sim"),
     [
-        (1, 8, 64, 1500, "verilator"),
-        (4, 64, 128, 2500, "verilator"),
-        (16, 128, 256, 3000, "verilator"),
-        (4, 8, 16, 600, "icarus"),
+        (1, 8, 64, 800, "verilator"),
+        (4, 64, 128, 1000, "verilator"),
+        (16, 128, 256, 1000, "verilator"),
+        (4, 8, 16, 300, "icarus"),
     ],
 )
 def test_receiver(queue_pairs, window, pages, events, sim):
