@@ -49,6 +49,35 @@ async def keeps_pace(dut, order, clocks) -> None:
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
+async def latencies_are_as_documented(dut):
+    """From the clock in which an input is taken to that in which its output is there."""
+    bench = Environment(dut, PARAMETERS)
+    await bench.start()
+    bench.open(0)
+    await bench.settle()
+    bench.asks_at_random = False
+    dut.shown_qp.value = dut.shown_class.value = 0
+    for port, output, clocks in (("arrivals", "requests", 10), ("report", "reported", 16)):
+        expected = bench.links[0].receiver.expected
+        if port == "arrivals":
+            bench.arrive(0, expected)
+        else:
+            bench.send(port, {"qp": 0})
+        valid, ready = getattr(dut, f"{port}_tvalid"), getattr(dut, f"{port}_tready")
+        while not (valid.value == 1 and ready.value == 1):
+            await bench.edge
+        passed = shown = 0
+        while getattr(dut, f"{output}_tvalid").value == 0:
+            shown += dut.expected.value.to_unsigned() == expected
+            await bench.edge
+            passed += 1
+        assert passed == clocks
+        if port == "arrivals":
+            assert shown == 9  # asked for from the seventh clock on, it is there two clocks later
+        await bench.settle()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def requests_that_stand_still_hold_up_nothing_else(dut):
     """Not even when all the buffer is full of them but for one page, which serves responses."""
     bench = Environment(dut, PARAMETERS)

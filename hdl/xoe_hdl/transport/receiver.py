@@ -38,7 +38,7 @@ class Receiver(wiring.Component):
 
     Two engines, of which each works on one event at a time: one on what comes (``arrivals``, ``reconcile``, ``report``,
     ``shut``, ``open``, each in turn), one on what leaves (``freed``). In clocks, with nothing held back: 7 for a frame
-    in order, 7 for one that is kept and 3 more when its turn comes; 7 for ``freed``; 19 for a report, in which the
+    in order, 7 for one that is kept and 3 more when its turn comes; 7 for ``freed``; 17 for a report, in which the
     first engine stands still; a stream is served after one event of each of the others at the most.
 
     ``requests`` and ``responses`` may stand still for any time: all frames of the buffer have room in their queues.
@@ -47,7 +47,7 @@ class Receiver(wiring.Component):
 
     Ports, streams unless said otherwise; layouts are in ``receive_layouts``:
 
-    * ``arrivals``: a good data frame that lies in the receive buffer. Nine clocks from one in order to its delivery.
+    * ``arrivals``: a good data frame that lies in the receive buffer. Ten clocks from one in order to its delivery.
     * ``requests``, ``responses``: frames whose turn it is, in order for each connection; responses are those of class
       1. What an incarnation has delivered here stays when it ends: whoever takes it has to look at its epoch.
     * ``free``: segments of frames that are not kept.
@@ -60,10 +60,10 @@ class Receiver(wiring.Component):
       has not been taken from ``arrivals`` yet does not count.
     * ``reconcile``: from an acknowledgement. Credits that its sender has consumed for frames that never came are freed;
       only if the sender and this end speak of the same frames: ``seq`` is expected, and none beyond it is kept.
-    * ``report``: asks for what an acknowledgement says; ``reported``: it, at least 17 clocks later. One is under way at
+    * ``report``: asks for what an acknowledgement says; ``reported``: it, 16 clocks later or more. One is under way at
       a time. ``nack`` is said once.
     * ``shown_qp``, ``shown_class`` (no streams), and two clocks later ``expected`` and ``shown``: the PSN expected and
-      the credits of a class freed, for a data frame's header. They follow an event within 9 clocks.
+      the credits of a class freed, for a data frame's header. An event shows in look-ups from 7 clocks on.
     * ``owe``: the other end has to be told: of a data frame that is not stale, or of freed credits. ``urgent``: the
       frame was not the expected one, or others wait behind a gap; or a quarter of the class's credits were freed since
       the last report.
