@@ -8,16 +8,18 @@ SEED ?= 1
 WAVES ?=
 JOBS ?= 2
 TESTS ?=
+PROOFS ?=
 
 export TRACE
 
-.PHONY: help sim test lint verilog clean setup
+.PHONY: help sim test formal lint verilog clean setup
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "make sim takes TRACE=file.csv, WIDTH=64|128|256|512, SIM=verilator|icarus, SEED=n, WAVES=1."
 	@echo "make test takes TESTS=tb/test_cam.py to run a part, JOBS=n to run n at a time, SEED=n, WAVES=1."
+	@echo "make formal takes PROOFS=queue to try a part, JOBS=n."
 
 sim: setup ## run a workload over two NICs and check every byte against the golden models
 	@$(PYTHON_RUN) -m xoe_sim --sim "$(SIM)" --width "$(WIDTH)" --seed "$(SEED)" \
@@ -25,6 +27,9 @@ sim: setup ## run a workload over two NICs and check every byte against the gold
 
 test: setup ## run all tests: models, blocks, NIC
 	@$(PYTHON_RUN) -m pytest -n $(JOBS) --maxschedchunk 1 $(TESTS)
+
+formal: setup ## prove what is claimed of the hardware, and that the proofs catch broken copies of it
+	@$(PYTHON_RUN) -m xoe_formal --jobs $(JOBS) $(PROOFS)
 
 lint: setup ## check style, format and the models' types
 	@$(PYTHON_RUN) -m ruff check .

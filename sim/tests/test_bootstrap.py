@@ -107,5 +107,5 @@ def test_a_failed_installation_is_told_and_tried_again(machine):
 
 def test_help_lists_every_command():
     text = subprocess.run(["make", "help"], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for command in ("sim", "test", "lint", "verilog", "clean"):
+    for command in ("sim", "test", "formal", "lint", "verilog", "clean"):
         assert f"make {command} " in text
