@@ -219,7 +219,7 @@ async def nobody_is_forgotten(dut):
 async def the_time_is_kept_while_other_events_never_stop(dut):
     if QUEUE_PAIRS == 1:
         return
-    bench = Bench(dut, LOOK, ack_delay=50, sync_interval=0)
+    bench = Bench(dut, LOOK, ack_delay=50, sync_interval=NEVER)
     await bench.start()
     bench.send("open", 0)
     await bench.taken()
