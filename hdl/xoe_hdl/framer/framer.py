@@ -86,7 +86,7 @@ class Framer(wiring.Component):
         m.submodules.packer = packer = Packer(width)
         m.submodules.crc = crc = PayloadCrc(width, lead_words(width // WORD))
         # A frame is begun when there is room for it and for what is still to come of the one before.
-        m.submodules.store = store = PageStore(width, PAGE * 8 // width, pages, 2 * frame_pages)
+        m.submodules.page_store = store = PageStore(width, PAGE * 8 // width, pages, 2 * frame_pages)
         m.submodules.collector = collector = Collector(pages)
         m.submodules.sequencer = sequencer = Sequencer(self.config, pages, self.first_sequence)
         m.submodules.emitter = emitter = Emitter(width, pages)
