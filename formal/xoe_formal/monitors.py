@@ -26,17 +26,19 @@ def check_order(
     stream: Any,
     capacity: int,
     patience: int,
+    is_due: Value | None = None,
 ) -> None:
     """Assert that what is ``put`` comes out of ``stream``: each once, unchanged, in order, and not too late.
 
     Whichever payload the solver picks is followed on its way. Nothing may come out in the clock in which it was put.
-    ``capacity`` payloads at the most are inside, and ``patience`` clocks at the most nothing is offered meanwhile.
+    ``capacity`` payloads at the most are inside, and for ``patience`` clocks at the most nothing is offered meanwhile,
+    or while ``is_due``.
     """
     take, payload = stream.valid & stream.ready, Value.cast(stream.payload)
     level, silent = Signal(range(capacity + 2)), Signal(range(patience + 2))
     ahead, follows, kept = Signal(range(capacity + 2)), Signal(), Signal(len(payload))
     m.d.sync += level.eq(level + put - take)
-    with m.If((level != 0) & ~stream.valid):
+    with m.If((level != 0 if is_due is None else is_due) & ~stream.valid):
         m.d.sync += silent.eq(silent + 1)
     with m.Else():
         m.d.sync += silent.eq(0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 
 from .proof import Change, Proof
 from .replay import replay
 from .solver import Clocks, SolverError, solve
 
+HUNT_CLOCKS, HUNT_LIMIT = 12, 60  # for short counterexamples: how long they may be, and seconds to look for them
 COLUMNS = "{:<24} {:>8} {:>8} {:>15}  {:<8} {}"
 HEADER = COLUMNS.format("proof", "clocks", "seconds", "broken, caught", "verdict", "property")
 
@@ -39,14 +41,21 @@ class Attempt:
 
     def __init__(self, proof: Proof, folder: Path, pool: Executor) -> None:
         self.proof, self.folder = proof, folder
-        self._true = pool.submit(self._ask, proof.name, None)
+        self._true = pool.submit(self._prove)
         names = [f"{proof.name}_broken_{number}" for number in range(1, len(proof.broken) + 1)]
-        self._broken = [pool.submit(self._ask, *copy) for copy in zip(names, proof.broken, strict=True)]
+        self._broken = [pool.submit(self._hunt, *copy) for copy in zip(names, proof.broken, strict=True)]
 
-    def _ask(self, name: str, change: Change | None) -> tuple[Clocks | None, float]:
+    def _prove(self) -> tuple[Clocks | None, float]:
         begun = time.monotonic()
-        found = solve(self.proof.top(change), self.folder / name, self.proof.clocks)
+        found = solve(self.proof.top(), self.folder / self.proof.name, self.proof.clocks)
         return found, time.monotonic() - begun
+
+    def _hunt(self, name: str, change: Change) -> Clocks | None:
+        """A counterexample: first a short one, as those are found at once or not at all, then any."""
+        found = None
+        with suppress(SolverError):
+            found = solve(self.proof.top(change), self.folder / name, HUNT_CLOCKS, HUNT_LIMIT)
+        return found or solve(self.proof.top(change), self.folder / name, self.proof.clocks)
 
     def result(self) -> Result:
         """Wait for what comes of it; a counterexample is left as waves."""
@@ -59,7 +68,7 @@ class Attempt:
             problems.append(str(error))
         for number, (copy, change) in enumerate(zip(self._broken, self.proof.broken, strict=True), 1):
             try:
-                found, _ = copy.result()
+                found = copy.result()
                 caught += found is not None
                 if found is None:
                     problems.append(f"broken copy {number} is not caught: {change[1]!r} for {change[0]!r}")

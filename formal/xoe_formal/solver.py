@@ -79,37 +79,41 @@ def solve(top: Harness, folder: Path, clocks: int = 0, limit: int = LIMIT) -> Cl
         SolverError: Yosys is not there or refuses the design, or there is no verdict within ``limit`` seconds.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for file in ("status.txt", "counterexample.txt"):
-        (folder / file).unlink(missing_ok=True)
     fragment = Fragment.get(top, None)  # which makes the inputs known
-    method = f"bmc3 -F {clocks} -T {limit}" if clocks else f"pdr -T {limit}"
     (folder / "design.il").write_text(rtlil.convert(fragment, name=TOP, ports=top.inputs))
     (folder / "dummy.il").write_text(DUMMY)
     (folder / "script.ys").write_text(PREPARE)
-    (folder / "abc.txt").write_text(ASK.format(method=method))
-    words = _run(folder, limit)
-    status = folder / "status.txt"
-    if not status.exists():
-        raise SolverError(f"Yosys refuses the design:\n{words}")
-    verdict, frames = status.read_text().split()[:2]
-    if verdict == "snl_SAT":
-        return _counterexample(folder)
-    if verdict == "snl_UNSAT" or (clocks and int(frames) == clocks - 1):
-        return None
+    methods = [f"bmc3 -F {clocks} -T {limit}"] if clocks else [f"scorr\npdr -T {limit}", f"pdr -T {limit}"]
+    for method in methods:
+        verdict, frames = _run(folder, method, limit)
+        if verdict == "snl_SAT":
+            return _counterexample(folder)
+        if verdict == "snl_UNSAT" or (clocks and frames == clocks - 1):
+            return None
+        if frames > 0:
+            break
+        # scorr joins registers that are always equal, which may leave nothing over: then pdr has to do it alone.
     raise SolverError(f"no verdict within {limit} s")
 
 
-def _run(folder: Path, limit: int) -> str:
-    """Run the script, and return what is said."""
+def _run(folder: Path, method: str, limit: int) -> tuple[str, int]:
+    """Run the script; returns the verdict, and how many clocks were looked at."""
     if not YOSYS.exists():
         raise SolverError(f"{YOSYS.name} is missing: make setup")
+    for file in ("status.txt", "counterexample.txt"):
+        (folder / file).unlink(missing_ok=True)
+    (folder / "abc.txt").write_text(ASK.format(method=method))
     command = [YOSYS, "-q", "script.ys"]
     patience = limit + 300  # for the translation, and, once on a machine, for compiling Yosys itself
     try:
         finished = subprocess.run(command, cwd=folder, timeout=patience, capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
         raise SolverError(f"no verdict within {patience} s") from None
-    return finished.stdout + finished.stderr
+    status = folder / "status.txt"
+    if not status.exists():
+        raise SolverError(f"Yosys refuses the design:\n{finished.stdout}{finished.stderr}")
+    verdict, frames = status.read_text().split()[:2]
+    return verdict, int(frames)
 
 
 def _counterexample(folder: Path) -> Clocks:

@@ -55,10 +55,10 @@ class Ownership(Harness):
         self.first, self.before = Signal(PAGE), Signal(PAGE)
         # For each page: where it is; whether it is in the queue, or at its head; its frame's first page, its place in
         # the frame, whether and which page follows. For a frame's first page: whether it is stored, its last page.
-        self.state, self.is_queued = _each("state", 4), _each("is_queued", 2)
-        self.owner, self.place = _each("owner", PAGES), _each("place", PAGES)
-        self.goes_on, self.behind = _each("goes_on", 2), _each("behind", PAGES, reset_less=True)
-        self.is_stored, self.last = _each("is_stored", 2), _each("last", PAGES)
+        self.state, self.is_queued = each_page("state", 4), each_page("is_queued", 2)
+        self.owner, self.place = each_page("owner"), each_page("place")
+        self.goes_on, self.behind = each_page("goes_on", 2), each_page("behind", reset_less=True)
+        self.is_stored, self.last = each_page("is_stored", 2), each_page("last")
         # The walk along a frame that is given back: the page to be queued next, the last one, the frame.
         self.walks, self.is_read, self.clocks = Signal(), Signal(), Signal(3)
         self.next, self.walk_last, self.walk_first = Signal(PAGE), Signal(PAGE), Signal(PAGE)
@@ -203,7 +203,8 @@ class Ownership(Harness):
             yield f"apart_{other}", ~is_live | (owner[other] != first) | (place[other] != place[page])
 
 
-def _each(name: str, values: int, reset_less: bool = False) -> Array:
+def each_page(name: str, values: int = PAGES, reset_less: bool = False) -> Array:
+    """A register for each page."""
     return Array(Signal(range(values), name=f"{name}_{page}", reset_less=reset_less) for page in PAGE)
 
 
