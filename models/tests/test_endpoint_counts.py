@@ -153,6 +153,7 @@ def test_a_window_of_one_and_a_window_of_128():
         pair.finish()
         assert all_done(pair)
         assert pair.b.memory.read(0, 8) == (300).to_bytes(8, "little")
+        assert counted(pair, Traffic.BAD_BODY) == 0
 
 
 def test_ends_that_differ():
@@ -172,6 +173,20 @@ def test_ends_that_differ():
     pair.finish()
     assert all_done(pair)
     assert pair.a.memory.read(0, 8) == pair.b.memory.read(0, 8) == (200).to_bytes(8, "little")
+
+
+def test_no_frame_is_larger_than_what_was_granted():
+    """As a peer may do whose largest frame is smaller."""
+    pair = Pair()
+    pair.b.pairs.offer = dataclasses.replace(pair.b.pairs.offer, credit_request=1, credit_response=2)
+    pair.open()
+    for number in range(20):
+        pair.write("A", 256 * number, bytes([number] * 256))
+        pair.read("B", 256 * number, 200)
+    pair.finish()
+    assert all_done(pair)
+    assert pair.a.counters[Traffic.DATA_SENT] == 20 + 5  # answers of 216 bytes, four in each frame of 992
+    assert counted(pair, Traffic.NO_ROOM) == 0
 
 
 def test_a_command_that_is_refused_takes_no_credit():
