@@ -1,6 +1,9 @@
 """Two endpoints joined by a faulty link, with windows and translations that let each reach the other's memory."""
 
 import dataclasses
+import random
+
+import pytest
 
 from xoe.cam import Page, Translation, Window
 from xoe.command import Command
@@ -12,7 +15,7 @@ from xoe.framer import Settings
 from xoe.memory import Memory
 from xoe.network import Link, run
 from xoe.transport import TransportSettings
-from xoe.wire import Opcode, Rights
+from xoe.wire import Opcode, Rights, Status
 
 NAMES = ("A", "B")
 ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
@@ -20,6 +23,16 @@ MACS = {"A": 0x0200000000AA, "B": 0x0200000000BB}
 NODES = {"A": 10, "B": 11}
 CONFIG = NicConfig(queue_pairs=8)
 SETTINGS = TransportSettings()
+
+SELECTIVE = dataclasses.replace(SETTINGS, go_back_n=False)
+GO_BACK = dataclasses.replace(SETTINGS, go_back_n=True)
+MODES = pytest.mark.parametrize("transport", [SELECTIVE, GO_BACK], ids=["selective", "go-back-n"])
+WIDE = dataclasses.replace(
+    CONFIG, credit_request=160, credit_response=160, resend_buffer=80_000, receive_buffer=0, tags=256
+)
+"""Room for seventeen of the largest frames at once."""
+
+LARGE = 14 * 256  # bytes that are written by one of the largest frames
 
 
 def other(name):
@@ -190,3 +203,25 @@ def check_endpoint(end):
 
 def settings(**changes):
     return dataclasses.replace(SETTINGS, **changes)
+
+
+def opened(script="", **arguments):
+    pair = Pair(script, **arguments)
+    pair.open()
+    return pair
+
+
+def write_message(pair, size, address=0, name="A", seed=0):
+    """Write so many bytes with the largest writes; the bytes."""
+    data = random.Random(f"{seed} {size}").randbytes(size)
+    for at in range(0, size, 256):
+        pair.write(name, address + at, data[at : at + 256])
+    return data
+
+
+def all_done(pair):
+    return all(completion.status == Status.DONE for done in pair.done.values() for completion in done.values())
+
+
+def counted(pair, event):
+    return pair.a.counters[event] + pair.b.counters[event]

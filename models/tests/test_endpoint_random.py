@@ -11,7 +11,7 @@ from scenario import Scenario
 from xoe.fault_script import AMOUNTS, Action, Event, Rule, Script
 from xoe.network import HangError
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "120"))
 SCRIPTS = Path(__file__).parent / "scripts"
 ENDS = st.sampled_from("AB")
 
