@@ -11,6 +11,8 @@ GRANTED = (40, 0, 4095)
     ("queue_pairs", "window", "pages", "events", "sim"),
     [
         (1, 8, 64, 800, "verilator"),
+        (4, 64, 128, 1000, "verilator"),
+        (16, 128, 256, 1000, "verilator"),
         (4, 8, 16, 300, "icarus"),
     ],
 )
