@@ -131,6 +131,34 @@ async def a_reset_in_the_middle_opens_nothing(dut):
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
+async def the_table_is_closed_while_the_parts_are_told(dut):
+    """When the other end begins anew: before the first of them shuts, and until the last of them is open again."""
+    bench = Bench(dut)
+    await bench.start()
+    await bench.connect(0, Action.LISTEN)
+    model = bench.ends[0].model
+    await bench.control(0, ControlBody(epoch=7, is_open=1, **sound_offer(bench.rng)), model.proposal)
+    views = [getattr(dut, f"{name}_is_open") for name in ("transmit", "requester", "parser")]
+    assert [view.value for view in views] == [1, 1, 1]
+    slow = [bench.sinks[name] for prefix in ("shut", "open") for name in bench.sinks if name.startswith(prefix)]
+    for sink in slow:
+        sink.pause = lambda: True
+    body = {**bench.ends[0].peer, "echo": model.proposal, "echo_valid": 1, "epoch": 8, "is_open": 1}
+    bench.sources["control"].send(pack(INPUTS["control"], {"qp": 0, **body}))
+    while dut.shut_receiver_tvalid.value == 0:
+        await bench.edge
+    await ClockCycles(dut.clk, 3)
+    for sink in slow:
+        for _ in range(40):
+            await bench.edge
+            assert [view.value for view in views] == [0, 0, 0]
+        sink.pause = PAUSES["never"](bench.rng)
+    await ClockCycles(dut.clk, 40)
+    assert [view.value for view in views] == [1, 1, 1]
+    model.epoch = model.proposal
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def an_answer_within_thirty_clocks(dut):
     bench = Bench(dut)
     await bench.start()

@@ -7,7 +7,7 @@ from cocotb.triggers import ClockCycles
 
 from receiver_environment import Environment
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS, after
-from xoe_tb import PAUSES, never, params
+from xoe_tb import never, params
 
 PARAMETERS = params()
 WINDOW, PAGES, QUEUE_PAIRS = (PARAMETERS[name] for name in ("window", "pages", "queue_pairs"))
@@ -106,70 +106,6 @@ async def requests_that_stand_still_hold_up_nothing_else(dut):
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
-async def shutting_drops_what_is_kept(dut):
-    """While frames of another connection pass, and frames of this one are stale or dropped with the others."""
-    bench = Environment(dut, PARAMETERS)
-    bench.sinks["free"].pause = PAUSES["random"](bench.rng)
-    await bench.start()
-    bench.rng.randint = lambda low, high: low  # a page for each frame
-    others = range(min(2, QUEUE_PAIRS))
-    for qp in others:
-        bench.open(qp, window=WINDOW)
-    await bench.settle()
-    seqs = [bench.links[qp].receiver.expected for qp in others]
-    for steps in range(1, WINDOW):
-        bench.arrive(0, seqs[0] + steps)
-    while bench.offered["arrivals"]:
-        await bench.edge
-    taken = bench.counts["arrivals"]
-    bench.shut(0)
-    for steps in range(WINDOW // 4 if len(others) == 2 else 0):
-        bench.arrive(1, seqs[1] + steps)
-    while bench.offered["shut"]:
-        await bench.edge
-    if len(others) == 2:
-        assert bench.counts["arrivals"] > taken, "nothing passed meanwhile"
-    await bench.settle()
-    assert bench.links[0].present == 0
-    bench.open(0)
-    bench.send("report", {"qp": 0})
-    await bench.settle()
-    assert (bench.reported[-1]["is_open"], bench.reported[-1]["sack"]) == (1, 0)
-
-
-@cocotb.test(timeout_time=1, timeout_unit="ms")
-async def delivered_frames_of_an_ended_incarnation_are_counted(dut):
-    """A connection is drained when the last of them has left, and their credit is not that of the next incarnation."""
-    bench = Environment(dut, PARAMETERS)
-    bench.frees_late = iter(lambda: bench.is_held, None)
-    bench.is_held = True
-    await bench.start()
-    bench.open(0, window=8)
-    await bench.settle()
-    for steps in range(3):
-        bench.arrive(0, bench.links[0].receiver.expected + steps)
-    while bench.offered["arrivals"] or bench.requests:
-        await bench.edge
-    bench.shut(0)
-    while bench.offered["shut"]:
-        await bench.edge
-    dut.drained_qp.value = 0
-    await ClockCycles(dut.clk, 4)
-    for left in (3, 2, 1):
-        for _ in range(40):
-            await bench.edge
-            assert dut.is_drained.value == 0
-        assert bench.links[0].present == left
-        bench.is_held = False
-        await bench.edge
-        bench.is_held = True
-        while bench.links[0].present == left:
-            await bench.edge
-    await bench.settle()
-    assert dut.is_drained.value == 1
-
-
-@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def credits_are_not_compared_over_a_gap(dut):
     """A frame beyond the gap has been counted here, and not yet by an acknowledgement that it overtook."""
     bench = Environment(dut, PARAMETERS)
@@ -208,6 +144,24 @@ async def each_gap_is_told_once_with_go_back_n(dut):
         bench.arrive(0, bench.links[0].receiver.expected)
         await bench.settle()
     assert [report["nack"] for report in bench.reported] == [1, 0] * 3
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def a_report_says_what_is_kept(dut):
+    """Bit by bit, up to the last of the window."""
+    bench = Environment(dut, PARAMETERS)
+    await bench.start()
+    bench.open(0, window=WINDOW)
+    await bench.settle()
+    bench.rng.randint = lambda low, high: low  # a page for each frame
+    expected, sack = bench.links[0].receiver.expected, 0
+    for steps in (1, WINDOW - 1, 2, WINDOW // 2):
+        bench.arrive(0, expected + steps)
+        await bench.taken("arrivals")
+        bench.send("report", {"qp": 0})
+        await bench.settle()
+        sack |= 1 << steps - 1
+        assert (bench.reported[-1]["ack"], bench.reported[-1]["sack"]) == (expected, sack)
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

@@ -11,6 +11,8 @@ GRANTED = (40, 0, 4095)
     ("queue_pairs", "window", "pages", "events", "sim"),
     [
         (1, 8, 64, 800, "verilator"),
+        (4, 64, 128, 1000, "verilator"),
+        (16, 128, 256, 1000, "verilator"),
         (4, 8, 16, 300, "icarus"),
     ],
 )
@@ -18,7 +20,8 @@ def test_receiver(queue_pairs, window, pages, events, sim):
     parameters = {"queue_pairs": queue_pairs, "window": window, "pages": pages, "credit_words": 16, "granted": GRANTED}
     block = Receiver(**parameters, counter_width=3)
     name = f"transport_receiver_{queue_pairs}_{window}"
-    for bench in ("bench_transport_receiver", "bench_transport_receiver_cases"):
+    for part in ("", "_cases", "_ends"):
+        bench = f"bench_transport_receiver{part}"
         run_bench(block, name, bench, {**parameters, "counter_width": 3, "events": events}, sim)
 
 
