@@ -20,7 +20,6 @@ from .cam_writer import (
     INDEX_BITS,
     LEVEL_BITS,
     MASK_BITS,
-    NO_COLLISION,
     WRITTEN,
     CamWriter,
     page_key,
@@ -29,6 +28,7 @@ from .cam_writer import (
 )
 from .delay import delayed
 from .layouts import ADDRESS_SPACE_BITS, LENGTH_BITS
+from .memories import NO_COLLISION
 
 LOOKUP = data.StructLayout({"valid": 1, "address": 64, "space": ADDRESS_SPACE_BITS, "length": LENGTH_BITS})
 """A look-up of ``length`` bytes at ``address`` of ``space``."""

@@ -11,6 +11,7 @@ from xoe.cam import PAGE_LOG2_MAX, PAGE_LOG2_MIN, CamError
 
 from .delay import delayed
 from .layouts import ADDRESS_SPACE_BITS
+from .memories import NO_COLLISION
 
 INDEX_BITS = 8  # the largest CAM has 256 entries
 LEVEL_BITS = 5  # log2 of the page size, counted from the smallest page
@@ -25,9 +26,6 @@ WRITTEN = data.StructLayout({"valid": 1, "error": CamError})
 
 FILL = data.ArrayLayout(GROUP, CHUNKS)
 """What one clock writes to the match array: for each chunk, a bit for each row of the group."""
-
-NO_COLLISION = {"no_rw_check": 1}
-"""Tells Yosys that what a read finds in a row being written doesn't matter, so that it adds no logic to have it old."""
 
 _COPY = data.StructLayout({"key": KEY_BITS, "mask": MASK_BITS, "index": INDEX_BITS})
 

@@ -9,9 +9,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.transport import CLOCKS_MAX
 
-from ..cam_writer import NO_COLLISION
+from ..memories import NO_COLLISION
 from . import receive_layouts as layouts
 from .intake import Intake
+from .layouts import qp_bits
 
 CLOCK_BITS = CLOCKS_MAX.bit_length()
 EVERY_BITS = 7
@@ -48,7 +49,7 @@ class Acknowledger(wiring.Component):
     """
 
     def __init__(self, queue_pairs: int) -> None:
-        self.bits = bits = layouts.qp_bits(queue_pairs)
+        self.bits = bits = qp_bits(queue_pairs)
         qp = layouts.qp_layout(bits)
         self.inputs = {"owe": layouts.owe_layout(bits), "paid": qp, "open": qp, "shut": qp}
         super().__init__(
@@ -127,16 +128,7 @@ class Acknowledger(wiring.Component):
     def _begin(self, m: Module, intake: Intake, write: WritePort, fetched: Value) -> None:
         """Clear the states; take an event and its connection's state."""
         event = self._event
-        with m.State("CLEAR"):
-            m.d.comb += write.en.eq(1)
-            m.d.sync += event.qp.eq(event.qp + 1)
-            with m.If(event.qp.all()):
-                m.next = "TAKE"
-        with m.State("TAKE"):
-            m.d.comb += [intake.choose.eq(1), intake.take.eq(intake.is_chosen)]
-            m.d.sync += event.eq(intake.event)
-            with m.If(intake.is_chosen):
-                m.next = "LOAD"
+        intake.add_steps(m, event, write.en)
         with m.State("LOAD"):
             m.d.comb += intake.choose.eq(1)
             m.d.sync += self._state.eq(fetched)

@@ -12,7 +12,8 @@ from xoe.wire import ControlBody
 
 from ..layouts import MAC_BITS, NODE_BITS, QP_BITS
 from ..wire import fields_layout
-from .receive_layouts import WINDOW_BITS, open_layout, qp_layout
+from .layouts import WINDOW_BITS
+from .receive_layouts import open_layout, qp_layout
 
 CLOCK_BITS = CLOCKS_MAX.bit_length()
 RETRY_BITS = RETRIES_MAX.bit_length()

@@ -15,7 +15,8 @@ from .connection_layouts import CONNECTION_CFG, PEER
 from .connection_memories import VIEWS, ConnectionMemories
 from .connection_rules import PLAN, Rules
 from .intake import Intake
-from .receive_layouts import qp_bits, qp_layout
+from .layouts import qp_bits
+from .receive_layouts import qp_layout
 
 PARTS = ("receiver", "sender", "acknowledger")
 
@@ -138,16 +139,7 @@ class Connections(wiring.Component):
     def _begin(self, m: Module, intake: Intake, memories: ConnectionMemories, rules: Rules) -> None:
         """Clear the states; take an event, and wait for what the rules say of it."""
         event = self._event
-        with m.State("CLEAR"):
-            m.d.comb += memories.store.eq(1)
-            m.d.sync += event.qp.eq(event.qp + 1)
-            with m.If(event.qp.all()):
-                m.next = "TAKE"
-        with m.State("TAKE"):
-            m.d.comb += [intake.choose.eq(1), intake.take.eq(intake.is_chosen)]
-            m.d.sync += event.eq(intake.event)
-            with m.If(intake.is_chosen):
-                m.next = "LOAD"
+        intake.add_steps(m, event, memories.store)
         with m.State("LOAD"):
             m.d.comb += [intake.choose.eq(1), memories.load.eq(1)]
             m.next = "COMPARE"

@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from xoe.config import check_choice
 from xoe.cyclic import EPOCH_BITS
 
-from .sender.layouts import CLASS_BITS, PERMIT_BITS, grant_write, qp_bits
+from .layouts import QUEUE_PAIRS, qp_bits
+from .sender.layouts import CLASS_BITS, PERMIT_BITS, grant_write
 
 SETTLED = 3  # clocks that a head has to be there before what is known of it is known
 
@@ -34,7 +35,7 @@ class Gate(wiring.Component):
     """
 
     def __init__(self, queue_pairs: int) -> None:
-        check_choice("queue_pairs", queue_pairs, tuple(1 << bits for bits in range(9)))
+        check_choice("queue_pairs", queue_pairs, QUEUE_PAIRS)
         self.queue_pairs = queue_pairs
         super().__init__(
             {

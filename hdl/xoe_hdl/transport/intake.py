@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -51,6 +51,23 @@ class Intake(wiring.Component):
                 "served": Out(kinds, init=1),
             }
         )
+
+    def add_steps(self, m: Module, event: data.View, clear: Value) -> None:
+        """CLEAR and TAKE, the first steps of an engine, of which LOAD has to be the next.
+
+        After a reset ``clear`` is set for each queue pair, which is in ``event.qp``, so that its state is stored as it
+        is after a reset. Then an event is waited for, and put in ``event``.
+        """
+        with m.State("CLEAR"):
+            m.d.comb += clear.eq(1)
+            m.d.sync += event.qp.eq(event.qp + 1)
+            with m.If(event.qp.all()):
+                m.next = "TAKE"
+        with m.State("TAKE"):
+            m.d.comb += [self.choose.eq(1), self.take.eq(self.is_chosen)]
+            m.d.sync += event.eq(self.event)
+            with m.If(self.is_chosen):
+                m.next = "LOAD"
 
     def elaborate(self, platform: object) -> Module:
         """One register with the turn, one with who was served."""

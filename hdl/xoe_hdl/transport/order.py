@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from . import receive_layouts as layouts
 from .intake import Intake
+from .layouts import CLASSES
 from .order_memories import OrderMemories
-from .receive_layouts import CLASSES
+from .page_store import segment
 from .sorter import Sorter
 
 COUNTERS = ("new", "duplicate", "outside", "out_of_order", "stale", "reconciled")
@@ -42,7 +43,7 @@ class Order(wiring.Component):
             {
                 **{name: In(stream.Signature(shape)) for name, shape in self.inputs.items()},
                 "delivered": Out(data.StructLayout({"valid": 1, "frame": layouts.delivery_layout(bits, pages)})),
-                "free": Out(stream.Signature(layouts.segment_layout(pages))),
+                "free": Out(stream.Signature(segment(pages))),
                 "owe": Out(stream.Signature(layouts.owe_layout(bits))),
                 "commands": Out(stream.Signature(layouts.command_layout(bits))),
                 "snapshot": Out(layouts.snapshot_layout(window)),
@@ -97,16 +98,7 @@ class Order(wiring.Component):
     def _begin(self, m: Module, intake: Intake) -> None:
         """Clear the states; take an event and its connection's state; see what it is."""
         event, kind = self._event, self._kind
-        with m.State("CLEAR"):
-            m.d.comb += self.memories.store.eq(1)
-            m.d.sync += event.qp.eq(event.qp + 1)
-            with m.If(event.qp.all()):
-                m.next = "TAKE"
-        with m.State("TAKE"):
-            m.d.comb += [intake.choose.eq(1), intake.take.eq(intake.is_chosen)]
-            m.d.sync += event.eq(intake.event)
-            with m.If(intake.is_chosen):
-                m.next = "LOAD"
+        intake.add_steps(m, event, self.memories.store)
         with m.State("LOAD"):
             m.d.comb += intake.choose.eq(~kind.shut & ~kind.open)
             m.d.sync += self._state.eq(self.memories.fetched)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 
-from ..cam_writer import NO_COLLISION
+from ..memories import NO_COLLISION
 from . import receive_layouts as layouts
 
 

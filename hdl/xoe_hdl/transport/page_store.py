@@ -10,14 +10,13 @@ from amaranth.utils import exact_log2
 from xoe.config import check_choice, check_range
 
 from ..delay import delayed
+from ..memories import NO_COLLISION
 from ..queues import Queue
 
 WIDTH_MAX = 1024
 POWERS = tuple(1 << bits for bits in range(2, 13))  # 4..4096
 ROWS = POWERS[:7]
 QUEUE_CLOCKS = 2  # fewer by one than a page needs through the queue: the level is a register, which adds one
-
-NO_COLLISION = {"no_rw_check": 1}  # what is read in the clock in which it is written is used by nobody
 
 
 def segment(pages: int) -> data.StructLayout:

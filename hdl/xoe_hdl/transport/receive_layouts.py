@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
-from amaranth.utils import exact_log2
 
-from xoe.config import check_choice
 from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
 
+from .layouts import CLASSES, WINDOW_BITS, WORDS_BITS
+from .page_store import segment
+
 CLASS_BITS = 3
-CLASSES = 3  # that have credits
-WORD_BITS = 11  # 8-byte words of operations in a frame
-WINDOW_BITS = 8
-OVERHEAD_WORDS = 4  # that a frame takes in a buffer besides its operations
-
-QUEUE_PAIRS = tuple(1 << bits for bits in range(9))
-WINDOWS = (8, 16, 32, 64, 128)
-PAGES = tuple(1 << bits for bits in range(2, 13))
-
-
-def qp_bits(queue_pairs: int) -> int:
-    """Bits of a port that names one of so many queue pairs.
-
-    Raises:
-        ConfigError: not a power of two from 1 to 256.
-    """
-    check_choice("queue_pairs", queue_pairs, QUEUE_PAIRS)
-    return max(1, exact_log2(queue_pairs))
 
 
 def qp_layout(bits: int) -> data.StructLayout:
@@ -35,14 +18,8 @@ def qp_layout(bits: int) -> data.StructLayout:
     return data.StructLayout({"qp": bits})
 
 
-def segment_layout(pages: int) -> data.StructLayout:
-    """Where a frame lies in a buffer of ``pages`` pages: its first page, its last one, and how many it has."""
-    page = range(pages)
-    return data.StructLayout({"first": page, "last": page, "pages": range(pages + 1)})
-
-
 def _frame(pages: int) -> dict[str, ShapeLike]:
-    return {"traffic_class": CLASS_BITS, "words": WORD_BITS, "segment": segment_layout(pages)}
+    return {"traffic_class": CLASS_BITS, "words": WORDS_BITS, "segment": segment(pages)}
 
 
 def frame_layout(pages: int) -> data.StructLayout:
@@ -62,7 +39,7 @@ def delivery_layout(bits: int, pages: int) -> data.StructLayout:
 
 def freed_layout(bits: int) -> data.StructLayout:
     """A delivered frame that has left the receive buffer."""
-    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, "traffic_class": CLASS_BITS, "words": WORD_BITS})
+    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, "traffic_class": CLASS_BITS, "words": WORDS_BITS})
 
 
 def open_layout(bits: int) -> data.StructLayout:

@@ -17,15 +17,17 @@ from ..delay import delayed
 from ..layouts import counters
 from ..queues import Queue
 from . import receive_layouts as layouts
+from .layouts import CLASSES, WINDOWS, qp_bits
 from .order import COUNTERS, Order
-from .receive_layouts import CLASS_BITS, CLASSES
+from .page_store import POWERS, segment
+from .receive_layouts import CLASS_BITS
 from .returns import Returns
 from .turns import Merge
 
 
 def _check(window: int, pages: int, credit_words: int, granted: Sequence[int], counter_width: int) -> None:
-    check_choice("window", window, layouts.WINDOWS)
-    check_choice("pages", pages, layouts.PAGES)
+    check_choice("window", window, WINDOWS)
+    check_choice("pages", pages, POWERS)
     check_choice("credit_words", credit_words, tuple(size // GRID for size in CREDIT_SIZES))
     check_range("classes in granted", len(granted), CLASSES, CLASSES)
     for name, credits in zip(("request", "response", "atomic"), granted, strict=True):
@@ -90,7 +92,7 @@ class Receiver(wiring.Component):
         granted: Sequence[int],
         counter_width: int = 32,
     ) -> None:
-        bits = layouts.qp_bits(queue_pairs)
+        bits = qp_bits(queue_pairs)
         _check(window, pages, credit_words, granted, counter_width)
         self.pages = pages
         self.order = Order(bits, window, pages, credit_words)
@@ -105,7 +107,7 @@ class Receiver(wiring.Component):
                 "freed": In(stream.Signature(layouts.freed_layout(bits))),
                 "requests": Out(stream.Signature(self.delivery)),
                 "responses": Out(stream.Signature(self.delivery)),
-                "free": Out(stream.Signature(layouts.segment_layout(self.pages))),
+                "free": Out(stream.Signature(segment(self.pages))),
                 "reported": Out(stream.Signature(layouts.reported_layout(bits, window))),
                 "owe": Out(stream.Signature(layouts.owe_layout(bits))),
                 "shown_qp": In(bits),

@@ -8,14 +8,15 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory, WritePort
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import exact_log2
 
+from xoe.acknowledger import URGENT_SHARE
 from xoe.cyclic import CREDIT_BITS, EPOCH_BITS
 
-from ..cam_writer import NO_COLLISION
+from ..memories import NO_COLLISION
 from . import receive_layouts as layouts
 from .intake import Intake
-from .receive_layouts import CLASS_BITS, CLASSES, OVERHEAD_WORDS, WORD_BITS
+from .layouts import CLASSES, WORDS_BITS, credits_needed
+from .receive_layouts import CLASS_BITS
 
 _COUNT = data.StructLayout({"freed": CREDIT_BITS, "told": CREDIT_BITS})
 
@@ -48,7 +49,7 @@ class Returns(wiring.Component):
             }
         )
         self._end = Signal(data.StructLayout({"is_alive": 1, "epoch": EPOCH_BITS, "released": range(2 * pages)}))
-        self._event = Signal(data.StructLayout({**self.inputs["commands"].members, "words": WORD_BITS}))
+        self._event = Signal(data.StructLayout({**self.inputs["commands"].members, "words": WORDS_BITS}))
         self._count = Signal(_COUNT)
 
     def elaborate(self, platform: object) -> Module:
@@ -110,8 +111,8 @@ class Returns(wiring.Component):
         step, total, untold, quarter = (
             Signal(CREDIT_BITS, name=name) for name in ("step", "total", "untold", "quarter")
         )
-        quarters = Array(Const(max(1, -(-credits // 4)), CREDIT_BITS) for credits in (*self.granted, 0))
-        needed = (event.words + (OVERHEAD_WORDS + self.credit_words - 1)) >> exact_log2(self.credit_words)
+        quarters = Array(Const(max(1, -(-credits // URGENT_SHARE)), CREDIT_BITS) for credits in (*self.granted, 0))
+        needed = credits_needed(event.words, self.credit_words)
         m.d.sync += [
             step.eq(Mux(event.reconciles, event.credits, needed)),
             total.eq(self._count.freed + step),
@@ -125,16 +126,7 @@ class Returns(wiring.Component):
     def _begin(self, m: Module, intake: Intake, ends: WritePort) -> None:
         """Clear the ends; take an event, its connection's end and its class's count."""
         event, end, is_freed = self._event, self._end, intake.served[1]
-        with m.State("CLEAR"):
-            m.d.comb += ends.en.eq(1)
-            m.d.sync += event.qp.eq(event.qp + 1)
-            with m.If(event.qp.all()):
-                m.next = "TAKE"
-        with m.State("TAKE"):
-            m.d.comb += [intake.choose.eq(1), intake.take.eq(intake.is_chosen)]
-            m.d.sync += event.eq(intake.event)
-            with m.If(intake.is_chosen):
-                m.next = "LOAD"
+        intake.add_steps(m, event, ends.en)
         with m.State("LOAD"):
             m.d.comb += intake.choose.eq(is_freed)
             m.next = "COUNT"

@@ -9,7 +9,7 @@ from amaranth.utils import exact_log2
 
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 
-from .receive_layouts import CLASSES, OVERHEAD_WORDS, WINDOW_BITS, WORD_BITS
+from .layouts import CLASSES, WINDOW_BITS, WORDS_BITS, credits_needed
 
 _GROUP = 4  # bits of a place in the window that are decoded at once
 
@@ -101,10 +101,9 @@ class Sorter(wiring.Component):
 
     def _count(self, m: Module, is_judged: Value) -> None:
         """Credits. The counts can be compared if both ends speak of the same frames: no later one is here."""
-        needed = Signal(WORD_BITS)
-        shift = exact_log2(self.credit_words)
+        needed = Signal(WORDS_BITS)
         m.d.sync += [
-            needed.eq((self.event.words + (OVERHEAD_WORDS + self.credit_words - 1)) >> shift),
+            needed.eq(credits_needed(self.event.words, self.credit_words)),
             self.total.eq(self.consumed + needed),
             self.missed.eq(self.event.credits - self.consumed),
             self.verdict.differs.eq(is_judged & (self.state.kept == 0) & (self.missed != 0)),

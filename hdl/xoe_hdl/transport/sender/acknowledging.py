@@ -6,8 +6,9 @@ from amaranth.hdl import Cat, Module, Signal
 
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 
+from ..layouts import CLASSES, WINDOW_BITS
 from .context import Context, Flow
-from .layouts import CLASS_BITS, CLASSES, STAMP_BITS, WINDOW_BITS
+from .layouts import CLASS_BITS, STAMP_BITS
 from .masks import ArrivalMask, FirstBit, shifted_down
 
 

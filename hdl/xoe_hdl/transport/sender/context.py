@@ -9,6 +9,7 @@ from amaranth.utils import exact_log2
 from xoe.cyclic import SEQ_BITS
 
 from ...queues import Queue
+from ..layouts import qp_bits
 from ..page_store import segment
 from .layouts import (
     CFG,
@@ -20,7 +21,6 @@ from .layouts import (
     grant_write,
     job,
     order_bits,
-    qp_bits,
     state,
     track,
 )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from amaranth.lib import data
 
-from xoe.config import CREDIT_LIMIT_MAX, WINDOW_MAX
+from xoe.config import CREDIT_LIMIT_MAX
 from xoe.cyclic import CREDIT_BITS, EPOCH_BITS, SEQ_BITS
 from xoe.transport import BACKOFF_MAX, RETRIES_MAX
 
+from ..layouts import CLASSES, WINDOW_BITS, WORDS_BITS, qp_bits
 from ..page_store import segment
 
-CLASSES = 3  # requests, responses, atomics: those that have credits
 CLASS_BITS = 2
-WORDS_BITS = 11  # words of operations in a frame
 LIMIT_BITS = CREDIT_LIMIT_MAX.bit_length()
-WINDOW_BITS = WINDOW_MAX.bit_length()
 SHIFT_BITS = 4  # log2 of the words that a credit is worth
 PERMIT_BITS = 2
 PERMITS_MAX = 2
@@ -23,11 +21,6 @@ TIME_BITS = 32  # clocks; twice the longest doubled time-out
 STAMP_BITS = 24  # clocks; beyond what a round trip takes
 TRIES_BITS = RETRIES_MAX.bit_length()
 BACKOFF_BITS = BACKOFF_MAX.bit_length()
-
-
-def qp_bits(queue_pairs: int) -> int:
-    """Bits that number queue pairs, at least one."""
-    return max(1, (queue_pairs - 1).bit_length())
 
 
 def order_bits(window: int) -> int:

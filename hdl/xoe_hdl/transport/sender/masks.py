@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from .layouts import WINDOW_BITS
+from ..layouts import WINDOW_BITS
 
 _GROUP = 8
 

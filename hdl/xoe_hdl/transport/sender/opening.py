@@ -7,8 +7,9 @@ from amaranth.lib import data, stream
 
 from xoe.cyclic import CREDIT_BITS
 
+from ..layouts import CLASSES, WINDOW_BITS
 from .context import Context, Flow
-from .layouts import CLASSES, PERMITS_MAX, WINDOW_BITS
+from .layouts import PERMITS_MAX
 
 
 def add_open(c: Context, opening: stream.Interface) -> None:

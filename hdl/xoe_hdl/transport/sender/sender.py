@@ -10,20 +10,19 @@ from xoe.config import check_choice, check_range, credits_needed
 from xoe.wire import CRC_SIZE, MTU_MAX, MTU_MIN, FrameHeader
 
 from ...layouts import counters
-from ..page_store import segment
+from ..layouts import CLASSES, QUEUE_PAIRS, WINDOWS, qp_bits
+from ..page_store import POWERS, segment
 from .acknowledging import Acknowledging, add_credit
 from .context import EVENTS, Context
 from .layouts import (
     ATOMICS_BITS,
     CFG,
-    CLASSES,
     acknowledgement,
     commit,
     grant_write,
     incident,
     job,
     opening,
-    qp_bits,
 )
 from .opening import add_grant, add_open, add_shut
 from .sending import add_commit, add_repeat, add_resend
@@ -75,9 +74,9 @@ class Sender(wiring.Component):
         most_pages: int,
         counter_width: int = 32,
     ) -> None:
-        check_choice("queue_pairs", queue_pairs, tuple(1 << bits for bits in range(9)))
-        check_choice("window", window, (8, 16, 32, 64, 128))
-        check_choice("pages", pages, tuple(1 << bits for bits in range(2, 13)))
+        check_choice("queue_pairs", queue_pairs, QUEUE_PAIRS)
+        check_choice("window", window, WINDOWS)
+        check_choice("pages", pages, POWERS)
         check_choice("page_words", page_words, tuple(1 << bits for bits in range(2, 9)))
         check_range("mtu", mtu, MTU_MIN, MTU_MAX)
         self.frame_pages = credits_needed(mtu - FrameHeader.SIZE - CRC_SIZE, 8 * page_words)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from amaranth.hdl import Mux, Signal
 
+from ..layouts import OVERHEAD_WORDS, WORDS_BITS
 from .context import Context, Flow
-from .layouts import WORDS_BITS
-
-HEADER_WORDS = 4  # that a frame takes in the other end's buffer besides its operations: ``xoe.credit.OVERHEAD``
 
 
 def add_commit(c: Context, frame_pages: int) -> None:
@@ -21,7 +19,10 @@ def add_commit(c: Context, frame_pages: int) -> None:
     goes_at_once = ~c.cfg.go_back_n | (s.again == s.count)
     mask = Signal(WORDS_BITS - 1)
     words = Signal(WORDS_BITS + 1)
-    m.d.sync += [mask.eq((1 << s.credit_shift) - 1), words.eq(commit.words + HEADER_WORDS)]  # ready when COMMIT begins
+    m.d.sync += [
+        mask.eq((1 << s.credit_shift) - 1),
+        words.eq(commit.words + OVERHEAD_WORDS),
+    ]  # ready when COMMIT begins
     with m.State("COMMIT"):
         m.d.sync += [
             rounded.eq(words + mask),
