@@ -46,8 +46,8 @@ class Framer(wiring.Component):
 
     See ``Gatherer`` for which operations share a frame and for the back-pressure on ``requests`` and ``responses``;
     ``m_axis`` may hold back at any time. At 64..512 bits an operation that comes alone is on ``m_axis`` 17 clocks after
-    it was accepted; three frames of the largest size are held while another is gathered. For some clocks after a reset
-    nothing is accepted: as many as the store has pages, or ``2 * queue_pairs`` if these are more.
+    it was accepted. Frames are gathered ahead of the wire only as far as it needs to be busy. After a reset no frame
+    leaves for ``2 * queue_pairs`` clocks.
 
     Sequence numbers count the frames of each local queue pair, those of responses apart. ``counters``: frames and their
     bytes (destination address to padding), operations accepted. ``cfg.mtu`` is taken as the configuration's when it is
@@ -161,7 +161,6 @@ class Framer(wiring.Component):
             # No more waits than the wire needs while a frame is gathered, so that whatever comes late is soon sent.
             gatherer.may_open.eq((waiting < FRAMES - 6) & store.room & (ahead < enough)),
         ]
-        m.d.comb += gatherer.has_room.eq(1)
 
     def _beats(self, m: Module, name: str, is_there: Value, words: Value) -> Signal:
         """How many beats a frame with so many words has, about, a clock later; 0 if there is none."""
@@ -173,10 +172,9 @@ class Framer(wiring.Component):
     def _count(self, m: Module, gatherer: Gatherer, emitter: Emitter) -> None:
         """Let the counters follow, some clocks behind."""
         is_sent = delayed(m, "is_sent", emitter.sent.valid, 1)
-        sent_bytes = delayed(m, "sent_bytes", emitter.sent_bytes, 0)
         for name, step in (
             ("frames", is_sent),
             ("operations", gatherer.operation_taken),
-            ("bytes", Mux(is_sent, sent_bytes, 0)),
+            ("bytes", Mux(is_sent, emitter.sent_bytes, 0)),
         ):
             m.d.sync += self.counters[name].eq(self.counters[name] + step)

@@ -36,8 +36,8 @@ class Gatherer(wiring.Component):
     """Takes operations from three inputs and says where each of their beats goes.
 
     ``notes`` are frames by themselves, given as operations, which go before all others. A frame has operations of one
-    input and one route, no more than go with one that has ``room`` words of data (one
-    that has more gets a frame of its own). It is closed, always between two operations,
+    input and one route, no more than go with one that has ``room`` words of data (one that has more gets a frame of its
+    own). It is closed, always between two operations,
 
     * when the next one of its input does not match or fit;
     * when no further one is there and another input has one that may begin a frame;
@@ -56,9 +56,8 @@ class Gatherer(wiring.Component):
     which the closed frame has a row to write anyway, unless all of it is in one row.
 
     A beat accepted in clock t is taken from its queue in t + 1 at the earliest; ``place`` follows one clock after
-    that. ``close`` in the clock of a ``place`` ends the frame after it; ``closed`` and ``rows`` (how many are made)
-    follow one clock later. ``has_room`` says that ``ROOM`` more rows can be stored, and may lag by two clocks;
-    ``may_open`` that another frame may begin.
+    that. ``close`` in the clock of a ``place`` ends the frame after it; ``closed`` follows one clock later.
+    ``may_open`` says that another frame may begin: there is room for the largest.
 
     Args:
         width: bits of a row.
@@ -66,8 +65,6 @@ class Gatherer(wiring.Component):
     Raises:
         ConfigError: another width than the CRC has.
     """
-
-    ROOM = 16  # no clock makes more than four rows
 
     def __init__(self, width: int) -> None:
         check_choice("width", width, CRC_WIDTHS)
@@ -87,13 +84,11 @@ class Gatherer(wiring.Component):
                 "room": In(WORDS_BITS),
                 "gather": In(14),
                 "hungry": In(1),
-                "has_room": In(1),
                 "may_open": In(1),
                 "placing": Out(1),
                 "place": Out(placement(width)),
                 "close": Out(1),
                 "at": Out(range(max(2, self._words)), init=lead_words(self._words)),
-                "rows": Out(range(5)),
                 "closed": Out(1),
                 "frame": Out(GATHERED),
                 "operation_taken": Out(1),
@@ -118,7 +113,7 @@ class Gatherer(wiring.Component):
             is_over.eq(self._is_open & ~self._inside & ~chosen.valid & (self.hungry | other)),
             self.close.eq(is_over | self._is_open & chosen.valid & ~goes_on),
             may_begin.eq(is_first_free & self.may_open & is_permitted & ~(self._is_open & other)),
-            takes.eq(chosen.valid & self.has_room & Mux(goes_on, pending <= 1, may_begin)),
+            takes.eq(chosen.valid & Mux(goes_on, pending <= 1, may_begin)),
             discards.eq(chosen.valid & ~self._is_open & is_dropped),
         ]
         for index, each in enumerate(inputs):
@@ -210,10 +205,5 @@ class Gatherer(wiring.Component):
 
         No more than one may be left when the next beat is placed.
         """
-        made = Signal(range(4))
         left = Mux(self.close, pending, pending - (pending != 0))
-        m.d.sync += [
-            pending.eq(Mux(takes, filled, left)),
-            made.eq(Mux(takes, filled, 0)),
-            self.rows.eq(made + self.close),
-        ]
+        m.d.sync += pending.eq(Mux(takes, filled, left))
