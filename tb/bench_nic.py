@@ -30,13 +30,13 @@ from pyuvm import (
 
 from nic_stimulus import MEMORY, noise_frame, page_table, random_command, window_table
 from xoe import Frame
+from xoe.command import Command, Completion
 from xoe.config import NicConfig
 from xoe.framer import Settings
 from xoe.memory import Memory
 from xoe.nic import Nic as GoldenNic
 from xoe.nic import exchange
 from xoe.parser import Outcome
-from xoe.requester import Command, Completion
 from xoe.wire import TrafficClass
 from xoe_hdl.nic import Nic
 from xoe_sim.predict import fill, mac, node

@@ -10,10 +10,10 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 from nic_stimulus import MEMORY, PAGES, SPACE, page_table, window_table
 from xoe import Frame, FrameHeader, Opcode, Operation
+from xoe.command import Command, Completion
 from xoe.config import NicConfig
 from xoe.framer import Framer, Settings
 from xoe.parser import Route
-from xoe.requester import Command, Completion
 from xoe.wire import RESPONSE_BIT, TrafficClass
 from xoe_hdl.nic import Nic
 from xoe_sim.predict import mac, node

@@ -10,7 +10,8 @@ from cocotb.triggers import ClockCycles
 
 from requester_environment import ALL, BUS, CONFIG, PAGES, SPACE, Environment, Waiting, clock
 from xoe import Operation
-from xoe.requester import Command, Completion, Requester
+from xoe.command import Command, Completion
+from xoe.requester import Requester
 from xoe.wire import ATOMICS, SUPPORTED, Opcode, Rights
 from xoe_tb import PAUSES, params
 

@@ -20,8 +20,8 @@ from cocotb.triggers import ClockCycles, Combine
 from cocotb.utils import get_sim_time
 from scapy.utils import RawPcapWriter
 
+from xoe.command import Completion
 from xoe.config import NicConfig
-from xoe.requester import Completion
 from xoe_hdl.nic import Nic
 from xoe_sim.predict import Prediction, predict, settings, translations, windows
 from xoe_sim.report import ETHERNET_OVERHEAD, percentile

@@ -6,7 +6,7 @@ from random import Random
 
 from xoe import Frame, FrameHeader, Opcode, Operation, VlanTag
 from xoe.cam import Page, Translation, Window
-from xoe.requester import Command
+from xoe.command import Command
 from xoe.wire import ATOMICS, GRID, Rights
 from xoe_sim.predict import mac, node
 

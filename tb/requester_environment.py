@@ -14,9 +14,10 @@ from cocotb.utils import get_sim_time
 
 from xoe import Operation, Status
 from xoe.cam import Cam, Page, Translation
+from xoe.command import Command, Completion, completion, fits, sent_bytes
 from xoe.config import NicConfig
 from xoe.parser import Route
-from xoe.requester import Command, Completion, Requester, completion, fits, sent_bytes
+from xoe.requester import Requester
 from xoe.tags import TAG_BITS
 from xoe.wire import ATOMICS, RESPONSE_BIT, Opcode, Rights, data_words
 from xoe_hdl.cam import WRITTEN

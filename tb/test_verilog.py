@@ -163,3 +163,25 @@ def test_help_names_every_parameter(tmp_path):
     text = export(tmp_path, "1", "--help").stdout
     for name in NicConfig.__dataclass_fields__:
         assert "--" + name.replace("_", "-") in text
+
+
+@pytest.mark.parametrize(("states", "bits"), [(17, 1), (16, 0)])
+def test_a_machine_of_many_states_has_a_bit_for_each(states, bits):
+    assert to_verilog(Machine(states), "machine").count('(* fsm_encoding = "one-hot" *)') == bits
+
+
+class Machine(wiring.Component):
+    """Goes through its states in a circle."""
+
+    def __init__(self, states):
+        self.states = states
+        super().__init__({"at_start": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.FSM(name="step"):
+            for state in range(self.states):
+                with m.State(str(state)):
+                    m.d.comb += self.at_start.eq(state == 0)
+                    m.next = str((state + 1) % self.states)
+        return m

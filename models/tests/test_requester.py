@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 
 from xoe.cam import Cam, Page, Translation
+from xoe.command import Command, Completion, Request, traffic_class
 from xoe.config import NicConfig
 from xoe.operation import Operation
 from xoe.parser import Route
-from xoe.requester import Command, Completion, Event, Request, Requester, traffic_class
+from xoe.requester import Event, Requester
 from xoe.wire import Opcode, Rights, Status, TrafficClass
 
 MAC, NODE, QP = 0x020000000007, 7, 5

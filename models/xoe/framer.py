@@ -6,12 +6,11 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from .cyclic import SEQ_BITS
 from .frame import Frame, FrameError, VlanTag
 from .operation import Operation
 from .parser import Route
 from .wire import CRC_SIZE, ETHERTYPE, MTU_MAX, FrameHeader, TrafficClass
-
-SEQUENCE_BITS = next(field.width for field in FrameHeader.layout() if field.name == "seq")
 
 GATHER = 1024
 """Bytes: a few operations of the largest size, so that headers take little of the wire."""
@@ -111,7 +110,7 @@ class Framer:
             FieldError: a value that does not fit its field.
         """
         flow = route.traffic_class == TrafficClass.RESPONSE, route.local_qp
-        seq = (self._first + self._sent[flow]) % (1 << SEQUENCE_BITS)
+        seq = (self._first + self._sent[flow]) % (1 << SEQ_BITS)
         frame = build_frame(self.settings, route, operations, seq=seq, epoch=self.settings.epoch)
         self._sent[flow] += 1
         return frame

@@ -10,11 +10,12 @@ import dataclasses
 from collections import deque
 
 from .cam import Cam, Translation, Window
+from .command import Command, Completion, Request
 from .config import NicConfig
 from .framer import Framer, Routed, Settings
 from .memory import Memory
 from .parser import Parsed, Parser
-from .requester import Command, Completion, Request, Requester
+from .requester import Requester
 from .responder import Responder
 from .wire import TrafficClass
 

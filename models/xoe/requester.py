@@ -24,19 +24,6 @@ from .parser import Route
 from .tags import Tags
 from .wire import ATOMICS, CRC_SIZE, GRID, RESPONSE_BIT, SUPPORTED, FrameHeader, OperationHeader, Status, data_words
 
-__all__ = [
-    "Command",
-    "Completion",
-    "Event",
-    "Request",
-    "Requester",
-    "Waiting",
-    "completion",
-    "fits",
-    "sent_bytes",
-    "traffic_class",
-]
-
 OVERHEAD = FrameHeader.SIZE + OperationHeader.SIZE + CRC_SIZE  # bytes of a frame besides an operation's data
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from xoe.cam import Cam, Page, Translation, Window
+from xoe.command import Completion
 from xoe.config import NicConfig
 from xoe.framer import Settings
 from xoe.memory import Memory
 from xoe.nic import Nic, exchange
-from xoe.requester import Completion
 
 from .workload import ALL_RIGHTS, Step, Workload
 

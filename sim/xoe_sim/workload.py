@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from xoe.requester import Command
+from xoe.command import Command
 from xoe.wire import DATA_MAX, Opcode, Rights
 
 from .trace import Message, RecordedRead, Trace, TraceError

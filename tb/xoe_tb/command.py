@@ -6,7 +6,7 @@ from random import Random
 
 from amaranth.hdl import Shape
 
-from xoe.requester import Command, Completion
+from xoe.command import Command, Completion
 from xoe_hdl.layouts import command_beat, completion_beat
 
 from .layout import pack, unpack

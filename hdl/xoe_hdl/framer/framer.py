@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from xoe.config import NicConfig, check_range
+from xoe.cyclic import SEQ_BITS
 from xoe.wire import CRC_SIZE, DATA_MAX, ETHERNET_HEADER, GRID, FrameHeader
 
 from ..crc import WORD, PayloadCrc
@@ -19,7 +20,6 @@ from .collector import FRAMES, Collector
 from .emitter import BACKLOG_BITS, Emitter
 from .gatherer import INPUTS, OVERHEAD, Gatherer, room_within
 from .packer import HEADER_WORDS, Packer, lead_words
-from .sequence import SEQUENCE_BITS
 from .sequencer import Sequencer
 
 COUNTERS = ("frames", "operations", "bytes")
@@ -64,7 +64,7 @@ class Framer(wiring.Component):
     def __init__(self, config: NicConfig, first_sequence: int = 0) -> None:
         self.config = config
         width = config.data_width
-        check_range("first_sequence", first_sequence, 0, (1 << SEQUENCE_BITS) - 1)
+        check_range("first_sequence", first_sequence, 0, (1 << SEQ_BITS) - 1)
         self.first_sequence = first_sequence
         super().__init__(
             {

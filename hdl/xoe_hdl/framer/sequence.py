@@ -7,9 +7,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from xoe.config import check_range
-from xoe.wire import FrameHeader
-
-SEQUENCE_BITS = next(field.width for field in FrameHeader.layout() if field.name == "seq")
+from xoe.cyclic import SEQ_BITS
 
 
 class SequenceNumbers(wiring.Component):
@@ -25,20 +23,20 @@ class SequenceNumbers(wiring.Component):
 
     def __init__(self, flows: int, first: int = 0) -> None:
         check_range("flows", flows, 2, 8192)
-        check_range("first", first, 0, (1 << SEQUENCE_BITS) - 1)
+        check_range("first", first, 0, (1 << SEQ_BITS) - 1)
         self.flows, self.first = flows, first
         super().__init__(
-            {"take": In(1), "flow": In(range(flows)), "number": Out(SEQUENCE_BITS), "ready": Out(1)},
+            {"take": In(1), "flow": In(range(flows)), "number": Out(SEQ_BITS), "ready": Out(1)},
         )
 
     def elaborate(self, platform: object) -> Module:
         """A memory, read and written back two clocks later; meanwhile the next number comes from a register."""
         m = Module()
-        m.submodules.counts = counts = memory.Memory(shape=SEQUENCE_BITS, depth=self.flows, init=[])
+        m.submodules.counts = counts = memory.Memory(shape=SEQ_BITS, depth=self.flows, init=[])
         write = counts.write_port()
         read = counts.read_port(transparent_for=(write,))
         index, flow, is_taken = Signal(range(self.flows)), Signal(range(self.flows)), Signal()
-        is_again, later_number = Signal(), Signal(SEQUENCE_BITS)
+        is_again, later_number = Signal(), Signal(SEQ_BITS)
         m.d.sync += [
             flow.eq(self.flow),
             is_taken.eq(self.take),

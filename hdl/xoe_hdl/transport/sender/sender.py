@@ -48,8 +48,8 @@ class Sender(wiring.Component):
     * ``incidents``, valid for a clock: what a connection's congestion control wants to know.
     * ``cfg``, ``counters``: see ``layouts.CFG`` and ``context.EVENTS``.
 
-    After a reset it takes nothing for ``3 * queue_pairs`` clocks. Timers are looked at one after the other, every 32
-    clocks at least, so they end up to ``40 * queue_pairs`` clocks late.
+    After a reset it takes nothing for ``3 * queue_pairs`` clocks. Timers are looked at one after the other, one every
+    32 clocks and whenever nothing else is to be done; one that is due waits for the event under way.
 
     Args:
         queue_pairs: connections, a power of two from 1 to 256.
