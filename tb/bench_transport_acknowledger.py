@@ -12,10 +12,11 @@ from xoe.acknowledger import Acknowledger
 from xoe.transport import TransportSettings
 from xoe_hdl.transport import receive_layouts as layouts
 from xoe_hdl.transport.acknowledger import ACK_CFG
+from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import PAUSES, StreamSink, StreamSource, drive_struct, pack, params, reset, start
 
 QUEUE_PAIRS, EVENTS = (params()[name] for name in ("queue_pairs", "events"))
-BITS = layouts.qp_bits(QUEUE_PAIRS)
+BITS = qp_bits(QUEUE_PAIRS)
 MANY = 1 << 30  # credits, so that only data frames count
 NEVER = 100_000  # clocks, beyond the end of a test
 PORTS = {"owe": layouts.owe_layout(BITS), **dict.fromkeys(("paid", "open", "shut"), layouts.qp_layout(BITS))}

@@ -15,7 +15,7 @@ from xoe.transport import TransportSettings
 from xoe.wire import ControlBody, Message
 from xoe_hdl.transport import connection_layouts as layouts
 from xoe_hdl.transport.connection_layouts import BODY, CONNECTION_CFG, PEER, SAID, Action
-from xoe_hdl.transport.receive_layouts import qp_bits
+from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import Beat, StreamSink, StreamSource, drive_struct, pack, params, read_struct, reset, start, unpack
 
 QUEUE_PAIRS, EVENTS, COUNTER_WIDTH = (params()[name] for name in ("queue_pairs", "events", "counter_width"))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from xoe_hdl.transport import segment
+from xoe_hdl.transport.page_store import segment
 from xoe_tb import pack, params, read_struct, reset, start
 
 WIDTH, ROWS, PAGES, MARGIN = (params()[name] for name in ("width", "rows", "pages", "margin"))

@@ -13,6 +13,8 @@ from cocotb.triggers import RisingEdge
 from receiver_reference import CLASSES, Frame, Reference
 from xoe.cyclic import CREDIT_BITS, SEQ_BITS, after
 from xoe_hdl.transport import receive_layouts as layouts
+from xoe_hdl.transport.layouts import qp_bits
+from xoe_hdl.transport.page_store import segment
 from xoe_tb import Beat, StreamSink, StreamSource, never, pack, reset, start, unpack
 
 SHOWN_CLOCKS = 3  # from the clock in which a port is driven to that in which the answer is read
@@ -37,7 +39,7 @@ class Environment(Reference):
         self.dut, self.rng = dut, Random(cocotb.RANDOM_SEED)
         super().__init__(parameters)
         self.edge = RisingEdge(dut.clk)
-        bits = layouts.qp_bits(self.queue_pairs)
+        bits = qp_bits(self.queue_pairs)
         self.layouts = {
             "arrivals": layouts.arrival_layout(bits, self.pages),
             "reconcile": layouts.reconcile_layout(bits),
@@ -51,7 +53,7 @@ class Environment(Reference):
         self.sinks = {
             "requests": Sink(dut, "requests", delivery, lambda found: self._on_delivery(found, self.requests)),
             "responses": Sink(dut, "responses", delivery, lambda found: self._on_delivery(found, self.responses)),
-            "free": Sink(dut, "free", layouts.segment_layout(self.pages), self._on_free),
+            "free": Sink(dut, "free", segment(self.pages), self._on_free),
             "reported": Sink(dut, "reported", layouts.reported_layout(bits, self.window), self._on_reported),
             "owe": Sink(dut, "owe", layouts.owe_layout(bits), self._on_owe),
         }

@@ -1,7 +1,7 @@
 import pytest
 
 from xoe.config import ConfigError
-from xoe_hdl.transport import PageStore
+from xoe_hdl.transport.page_store import PageStore
 from xoe_sim.build import run_bench
 
 
