@@ -41,6 +41,7 @@ def some_operation(rng: Random, words: int) -> tuple[Operation, dict[str, int]]:
         "remote_qp": rng.getrandbits(12),
         "local_qp": rng.getrandbits(12),
         "traffic_class": rng.getrandbits(3),
+        "epoch": rng.getrandbits(8),
     }
     return operation, route
 

@@ -25,7 +25,7 @@ from xoe_tb import (
     start,
 )
 
-ROUTE = {"mac": 0x020304050607, "node": 0x1234, "remote_qp": 0xABC, "local_qp": 0x123, "traffic_class": 5}
+ROUTE = {"mac": 0x020304050607, "node": 0x1234, "remote_qp": 0xABC, "local_qp": 0x123, "traffic_class": 5, "epoch": 6}
 
 
 async def begin(dut):

@@ -158,7 +158,8 @@ class ResponderBench:
     def send(self, request: Operation, node: int = NODE) -> None:
         """Queue a request from ``node``, and note what the model answers."""
         bits = self.rng.getrandbits
-        route = {"mac": bits(48), "node": node, "remote_qp": bits(12), "local_qp": bits(12), "traffic_class": bits(3)}
+        route = {"mac": bits(48), "node": node, "remote_qp": bits(12), "local_qp": bits(12)}
+        route |= {"traffic_class": bits(3), "epoch": bits(8)}
         self.source.send(request, route)
         answer = self.model.execute(request, node)
         if answer is not None:

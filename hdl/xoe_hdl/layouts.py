@@ -9,6 +9,7 @@ from __future__ import annotations
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from xoe.cyclic import EPOCH_BITS
 from xoe.wire import OperationHeader
 
 from .wire import fields_layout
@@ -31,9 +32,19 @@ OPERATION = fields_layout(OperationHeader)
 """An operation header as the blocks see it: each field a plain number."""
 
 ROUTE = data.StructLayout(
-    {"mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS, "local_qp": QP_BITS, "traffic_class": 3}
+    {
+        "mac": MAC_BITS,
+        "node": NODE_BITS,
+        "remote_qp": QP_BITS,
+        "local_qp": QP_BITS,
+        "traffic_class": 3,
+        "epoch": EPOCH_BITS,
+    }
 )
-"""Who is at the other end: where an outgoing operation goes, where an incoming one came from."""
+"""Who is at the other end: where an outgoing operation goes, where an incoming one came from.
+
+``epoch`` is that of this end, and names the incarnation of the connection that the operation belongs to.
+"""
 
 
 def operation_beat(width: int) -> data.StructLayout:

@@ -48,6 +48,7 @@ class Route:
         remote_qp: the queue pair there, 0..4095.
         local_qp: the queue pair here, 0..4095.
         traffic_class: see ``TrafficClass``.
+        epoch: this end's, of the incarnation of the connection that it belongs to, 0..255.
     """
 
     mac: int
@@ -55,6 +56,7 @@ class Route:
     remote_qp: int
     local_qp: int
     traffic_class: int
+    epoch: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Parser:
 
     def _take_apart(self, data: bytes, header: FrameHeader, payload: bytes) -> Parsed:
         source = int.from_bytes(data[6:12], "big")
-        route = Route(source, header.src_node, header.src_qp, header.dst_qp, header.traffic_class)
+        route = Route(source, header.src_node, header.src_qp, header.dst_qp, header.traffic_class, header.epoch)
         if header.kind != Kind.DATA:
             return Parsed(Outcome.ACCEPTED, (), route, header, payload)
         operations, is_whole = split(payload)

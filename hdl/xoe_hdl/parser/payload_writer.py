@@ -59,5 +59,6 @@ class PayloadWriter(wiring.Component):
             self.route.remote_qp.eq(fields["src_qp"]),
             self.route.local_qp.eq(fields["dst_qp"]),
             self.route.traffic_class.eq(fields["traffic_class"]),
+            self.route.epoch.eq(fields["epoch"]),
         ]
         return m

@@ -136,5 +136,5 @@ class Answerer(wiring.Component):
             operation.status.eq(answer.payload.status),
             operation.length.eq(found.length),
             route.traffic_class.eq(TrafficClass.RESPONSE),
-            *(route[name].eq(found[name]) for name in ("mac", "node", "remote_qp", "local_qp")),
+            *(route[name].eq(found[name]) for name in ("mac", "node", "remote_qp", "local_qp", "epoch")),
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Module, Value
 from amaranth.lib import data
 
+from xoe.cyclic import EPOCH_BITS
+
 from ..layouts import MAC_BITS, NODE_BITS, QP_BITS
 from .atomic import OPCODE_BITS
 from .byte_aligner import aligner_input, lane_bits
@@ -27,6 +29,7 @@ HEADER = data.StructLayout(
         "node": NODE_BITS,
         "remote_qp": QP_BITS,
         "local_qp": QP_BITS,
+        "epoch": EPOCH_BITS,
     }
 )
 """What the response will need of the request; ``words`` is what it carries if all goes well."""

@@ -122,7 +122,7 @@ class RequestCheck(wiring.Component):
         words = Mux(operation.opcode == Opcode.READ, _words(operation.length), _is_atomic(operation.opcode))
         m.d.sync += [
             *(header[name].eq(operation[name]) for name in ("opcode", "tag", "length")),
-            *(header[name].eq(taken.data.route[name]) for name in ("mac", "node", "remote_qp", "local_qp")),
+            *(header[name].eq(taken.data.route[name]) for name in ("mac", "node", "remote_qp", "local_qp", "epoch")),
             header.words.eq(words),
             headers.i.valid.eq(is_request),
         ]
