@@ -67,8 +67,12 @@ def sender_layout(bits: int) -> data.StructLayout:
 
 
 def entry_layout() -> data.StructLayout:
-    """What others see of a connection. ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it."""
-    return data.StructLayout({"is_open": 1, "epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS, **PEER})
+    """What others see of a connection.
+
+    ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it; ``atomic_slots`` what the other end grants.
+    """
+    epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
+    return data.StructLayout({"is_open": 1, **epochs, **PEER, "atomic_slots": BODY["atomic_slots"]})
 
 
 def begin_layouts(bits: int) -> dict[str, data.StructLayout]:

@@ -40,7 +40,7 @@ class Connections(wiring.Component):
     * ``open_x``, ``shut_x``: for the receiver, sender and acknowledger; each must be done when it is taken. No ``open``
       comes before the last ``shut`` was taken by all.
     * ``drained_qp`` (no stream), and up to three clocks later ``is_drained``: as the ``Receiver`` has it.
-    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester`` and ``parser``.
+    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester``, ``tags`` and ``parser``.
     * ``cfg``: no stream; ``counters.stranger``: control frames of others.
 
     Everything is closed after a reset, but the epochs go on. While an output is not taken, all waits.
