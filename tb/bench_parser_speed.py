@@ -50,7 +50,7 @@ def write(bench: Environment, length: int) -> bytes:
 async def settle(bench: Environment) -> Stopwatch:
     """Start, and wait until the parser is ready."""
     await bench.start()
-    await bench.clocks(5)
+    await bench.clocks(20)  # until pages enough are free
     return Stopwatch(bench)
 
 

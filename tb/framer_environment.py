@@ -28,9 +28,10 @@ SETTINGS = Settings(
     vid=0x5A3,
     pcp=(1, 6, 2, 3, 4, 5, 7, 0),
     ect=True,
-    epoch=0xE7,
 )
-ROUTE = Route(mac=0x020304050607, node=0x4321, remote_qp=0xABC, local_qp=5, traffic_class=TrafficClass.REQUEST)
+ROUTE = Route(
+    mac=0x020304050607, node=0x4321, remote_qp=0xABC, local_qp=5, traffic_class=TrafficClass.REQUEST, epoch=0xE7
+)
 RESPONSE_ROUTE = dataclasses.replace(ROUTE, traffic_class=TrafficClass.RESPONSE)
 
 

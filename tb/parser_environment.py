@@ -9,12 +9,12 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
+from lossless_parser import COUNTERS
 from parser_stimulus import MAC, NODE
 from xoe.config import NicConfig
 from xoe.parser import Outcome, Parser
-from xoe.wire import ETHERTYPE, GRID
+from xoe.wire import ETHERTYPE, GRID, Kind
 from xoe_hdl.layouts import CFG, counters
-from xoe_hdl.parser import COUNTERS
 from xoe_tb import FrameSink, FrameSource, OperationSink, drive_struct, params, read_struct, reset, start
 
 SETTLED = 40  # clocks after which nothing more can come
@@ -30,7 +30,7 @@ class Environment:
         self.config = NicConfig(**params()["config"])
         self.width = self.config.data_width
         self.most = (self.config.mtu - 26) // GRID * GRID  # bytes of operations in the largest frame
-        self.model = Parser(self.config, MAC, NODE)
+        self.model = Parser(self.config, MAC, NODE, kinds=frozenset(Kind))
         self.source = FrameSource(dut, "s_axis")
         self.sinks = {name: FrameSink(dut, name) for name in STREAMS[1:]} | {
             "operations": OperationSink(dut, "operations")
@@ -50,7 +50,7 @@ class Environment:
             self.expected[name].clear()
             while not sink.empty():
                 await sink.recv()
-        self.model = Parser(self.config, MAC, NODE)
+        self.model = Parser(self.config, MAC, NODE, kinds=frozenset(Kind))
 
     def send(self, data: bytes, bad: bool = False) -> Outcome:
         """Queue a frame; what the model says becomes of it."""

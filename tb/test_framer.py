@@ -1,7 +1,7 @@
 import pytest
 
+from lossless_framer import LosslessFramer
 from xoe.config import ConfigError, NicConfig
-from xoe_hdl.framer import Framer
 from xoe_sim.build import run_bench
 
 SIMS = ["verilator", "icarus"]
@@ -15,7 +15,7 @@ SHORT = [
 def run(width, bench="bench_framer", counter_width=32, first_sequence=0, mtu=4096, **options):
     config = NicConfig(data_width=width, mtu=mtu, queue_pairs=8, counter_width=counter_width)
     params = {"mtu": mtu, "queue_pairs": 8, "counter_width": counter_width, "first_sequence": first_sequence}
-    run_bench(Framer(config, first_sequence), f"framer_{width}", bench, params, **options)
+    run_bench(LosslessFramer(config, first_sequence), f"framer_{width}", bench, params, **options)
 
 
 @pytest.mark.parametrize("bench", ["bench_framer", "bench_framer_speed"])
@@ -38,4 +38,4 @@ def test_wraps(sim):
 
 def test_a_first_sequence_that_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match="first_sequence must be an integer from 0 to 16777215, not 16777216"):
-        Framer(NicConfig(), 1 << 24)
+        LosslessFramer(NicConfig(), 1 << 24)

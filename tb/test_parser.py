@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from lossless_parser import LosslessParser
 from xoe.config import NicConfig
-from xoe_hdl.parser import Parser
 from xoe_sim.build import run_bench
 
 INPUTS = Path(__file__).resolve().parents[2] / "shared" / "inputs"
@@ -13,7 +13,7 @@ LATENCY = {64: 10, 128: 9, 256: 8, 512: 8}  # clocks at most
 def run(width, bench, sim="verilator", testcase=None, mtu=1504, **params):
     """Counters are narrow, so that they wrap all the time."""
     config = {"data_width": width, "mtu": mtu, "counter_width": 4}
-    parser, params = Parser(NicConfig(**config)), {"config": config, **params}
+    parser, params = LosslessParser(NicConfig(**config)), {"config": config, **params}
     run_bench(parser, f"parser_{width}", bench, params, sim, testcase=testcase)
 
 

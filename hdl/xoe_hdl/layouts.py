@@ -6,10 +6,12 @@ A stream's payload always has the members of AXI4-Stream that it needs, named ``
 
 from __future__ import annotations
 
+from amaranth.hdl import ShapeLike
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from xoe.cyclic import EPOCH_BITS
+from xoe.transport import CLOCKS_MAX, RETRIES_MAX
 from xoe.wire import OperationHeader
 
 from .wire import fields_layout
@@ -100,6 +102,20 @@ class Axi4Signature(wiring.Signature):
         )
 
 
+TRANSPORT: dict[str, ShapeLike] = {
+    "resend_timeout": CLOCKS_MAX.bit_length(),
+    "probe_timeout": CLOCKS_MAX.bit_length(),
+    "retries": RETRIES_MAX.bit_length(),
+    "reorder": 6,
+    "ack_every": 7,
+    "ack_delay": CLOCKS_MAX.bit_length(),
+    "sync_interval": CLOCKS_MAX.bit_length(),
+    "silence_timeout": CLOCKS_MAX.bit_length(),
+    "open_timeout": CLOCKS_MAX.bit_length(),
+    "go_back_n": 1,
+}
+"""The settings of the transport, see ``xoe.transport.TransportSettings``; times in clocks."""
+
 CFG = data.StructLayout(
     {
         "mac": MAC_BITS,
@@ -111,8 +127,8 @@ CFG = data.StructLayout(
         "vid": 12,
         "pcp": data.ArrayLayout(3, 8),  # by traffic class
         "ect": 1,  # frames say that they take part in congestion control
-        "epoch": 8,
         "timeout": 32,  # clocks until a request is given up; 0: never
+        **TRANSPORT,
     }
 )
 """Run-time settings, to be driven by a register block. Changed only while nothing is in flight."""

@@ -7,8 +7,8 @@ from xoe.framer import Framer, FramerError, Route, Settings, build_frame
 from xoe.header import FieldError
 from xoe.wire import Kind
 
-SETTINGS = Settings(mac=0x0A0B0C0D0E0F, node=0x1234, mtu=256, ect=True, epoch=7)
-ROUTE = Route(mac=0x020304050607, node=0x4321, remote_qp=0xABC, local_qp=5, traffic_class=TrafficClass.REQUEST)
+SETTINGS = Settings(mac=0x0A0B0C0D0E0F, node=0x1234, mtu=256, ect=True)
+ROUTE = Route(mac=0x020304050607, node=0x4321, remote_qp=0xABC, local_qp=5, traffic_class=TrafficClass.REQUEST, epoch=7)
 RESPONSES = dataclasses.replace(ROUTE, traffic_class=TrafficClass.RESPONSE)
 
 

@@ -48,7 +48,7 @@ class Endpoint:
 
     Args:
         config: the parameters.
-        settings: what the registers hold; ``settings.mtu`` is at most ``config.mtu``, and ``epoch`` is not used.
+        settings: what the registers hold; ``settings.mtu`` is at most ``config.mtu``.
         transport: the transport's settings.
         memory: what peers read and write; it outlives a reset.
         timeout: clocks after which a command without an answer is given up; 0: never.

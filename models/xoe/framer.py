@@ -39,7 +39,6 @@ class Settings:
         vid: VLAN id of the tag, 0..4095.
         pcp: priority of the tag, 0..7, for each of the 8 values of a traffic class.
         ect: whether frames say that they take part in congestion control.
-        epoch: 0..255.
     """
 
     mac: int
@@ -51,7 +50,6 @@ class Settings:
     vid: int = 0
     pcp: tuple[int, ...] = (0,) * 8
     ect: bool = False
-    epoch: int = 0
 
 
 def build_frame(
@@ -111,7 +109,7 @@ class Framer:
         """
         flow = route.traffic_class == TrafficClass.RESPONSE, route.local_qp
         seq = (self._first + self._sent[flow]) % (1 << SEQ_BITS)
-        frame = build_frame(self.settings, route, operations, seq=seq, epoch=self.settings.epoch)
+        frame = build_frame(self.settings, route, operations, seq=seq, epoch=route.epoch)
         self._sent[flow] += 1
         return frame
 

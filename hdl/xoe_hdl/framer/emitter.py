@@ -41,6 +41,7 @@ HEADER = data.StructLayout(
         "dst_qp": QP_BITS,
         "src_qp": QP_BITS,
         "epoch": EPOCH_BITS,
+        "src_epoch": EPOCH_BITS,
         "seq": SEQ_BITS,
         "ack": SEQ_BITS,
         "credit_class": 3,

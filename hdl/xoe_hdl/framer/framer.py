@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from xoe.config import NicConfig, check_range
-from xoe.cyclic import SEQ_BITS
+from xoe.config import NicConfig
 from xoe.wire import CRC_SIZE, DATA_MAX, ETHERNET_HEADER, GRID, FrameHeader
 
 from ..crc import WORD, PayloadCrc
 from ..delay import delayed
 from ..layouts import CFG, axis, counters, operation_beat
-from ..queues import FallThroughQueue
-from ..transport.page_store import PageStore
-from .collector import FRAMES, Collector
-from .emitter import BACKLOG_BITS, Emitter
+from ..transport.page_store import PageStore, segment
+from .collector import FRAMES, Collector, collected
+from .emitter import BACKLOG_BITS, Emitter, job
 from .gatherer import INPUTS, OVERHEAD, Gatherer, room_within
 from .packer import HEADER_WORDS, Packer, lead_words
-from .sequencer import Sequencer
 
 COUNTERS = ("frames", "operations", "bytes")
 
 PAGE = 512  # bytes
-ANNOUNCED = 18  # clocks from the end of a frame's gathering to its first beat
-KNOWN = 5  # of these, from the collector to the emitter's backlog
+ANNOUNCED = 16  # clocks from the end of a frame's gathering to its first beat, besides those of who makes it a job
+KNOWN = 3  # of these, from the collector to the emitter's backlog
 HEADERS = ETHERNET_HEADER + FrameHeader.SIZE + CRC_SIZE
 
 
@@ -41,35 +37,50 @@ def operation_rows(width: int) -> int:
     return -(-(HEADER_WORDS * WORD + DATA_MAX * 8) // width) + 1
 
 
+def frame_pages(width: int, mtu: int) -> int:
+    """Pages of the store that the largest frame takes."""
+    return -(-frame_rows(width, mtu) * width // 8 // PAGE)
+
+
 class Framer(wiring.Component):
     """Gathers operations in frames and sends them, a beat every clock, frames back to back, never a gap inside one.
 
-    See ``Gatherer`` for which operations share a frame and for the back-pressure on ``requests`` and ``responses``;
-    ``m_axis`` may hold back at any time. At 64..512 bits an operation that comes alone is on ``m_axis`` 17 clocks after
-    it was accepted. Frames are gathered ahead of the wire only as far as it needs to be busy. After a reset no frame
-    leaves for ``2 * queue_pairs`` clocks.
+    See ``Gatherer`` for which operations share a frame and for the back-pressure on ``requests`` and ``responses``, for
+    ``notes`` and for the ports from ``heads`` to ``leaves``; ``m_axis`` may hold back at any time. A gathered frame
+    comes out of ``frames``, and is sent when a ``jobs`` says so, as often as one does; its rows are kept until its
+    segment is put into ``give_back``. ``sent``, see ``Emitter``.
 
-    Sequence numbers count the frames of each local queue pair, those of responses apart. ``counters``: frames and their
-    bytes (destination address to padding), operations accepted. ``cfg.mtu`` is taken as the configuration's when it is
-    larger. An operation's data go out as they came, the bytes after its length in the last word included.
+    An operation that comes alone is on ``m_axis`` 15 clocks after it was accepted, and those that its frame waits
+    for its job. Frames are gathered ahead of the wire only as far as it needs to be busy.
+
+    ``counters``: frames and their bytes (destination address to padding), operations accepted. ``cfg.mtu`` is taken as
+    the configuration's when it is larger. An operation's data go out as they came, the bytes after its length in the
+    last word included.
 
     Args:
-        config: ``data_width``, ``mtu``, ``queue_pairs`` and ``counter_width`` are used.
-        first_sequence: the first sequence number of each queue pair.
+        config: ``data_width``, ``mtu`` and ``counter_width`` are used.
+        pages: of the store, each of ``PAGE`` bytes, see ``frame_pages``; a power of two from 4 to 4096.
+        lag: clocks from a frame to its job, about.
 
     Raises:
-        ConfigError: ``first_sequence`` does not fit the header's field.
+        ConfigError: ``pages`` out of bounds.
     """
 
-    def __init__(self, config: NicConfig, first_sequence: int = 0) -> None:
-        self.config = config
+    def __init__(self, config: NicConfig, pages: int, lag: int) -> None:
+        self.config, self.lag = config, lag
         width = config.data_width
-        check_range("first_sequence", first_sequence, 0, (1 << SEQ_BITS) - 1)
-        self.first_sequence = first_sequence
+        # A frame is begun when there is room for it and for what is still to come of the one before.
+        self.store = PageStore(width, PAGE * 8 // width, pages, 2 * frame_pages(width, config.mtu))
+        self.gatherer, self.emitter = Gatherer(width), Emitter(width, pages)
+        passed = ("heads", "permits", "drops", "begins", "leaves", "note_body")
         super().__init__(
             {
-                "requests": In(stream.Signature(operation_beat(width))),
-                "responses": In(stream.Signature(operation_beat(width))),
+                **{name: In(stream.Signature(operation_beat(width))) for name in INPUTS},
+                **{name: self.gatherer.signature.members[name] for name in passed},
+                "frames": Out(stream.Signature(collected(pages))),
+                "jobs": In(stream.Signature(job(pages))),
+                "sent": self.emitter.signature.members["sent"],
+                "give_back": In(stream.Signature(segment(pages))),
                 "m_axis": Out(stream.Signature(axis(width))),
                 "cfg": In(CFG),
                 "counters": Out(counters(*COUNTERS, width=config.counter_width)),
@@ -77,31 +88,33 @@ class Framer(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Gatherer, packer, store and emitter in a row; beside them the CRC and the sequence numbers."""
+        """Gatherer, packer, store and emitter in a row; beside them the CRC."""
         m = Module()
         width = self.config.data_width
-        frame_pages = -(-frame_rows(width, self.config.mtu) * width // 8 // PAGE)
-        pages = 1 << ceil_log2(max(4 * frame_pages, 2 * FRAMES))
-        m.submodules.gatherer = gatherer = Gatherer(width)
+        m.submodules.gatherer = gatherer = self.gatherer
         m.submodules.packer = packer = Packer(width)
         m.submodules.crc = crc = PayloadCrc(width, lead_words(width // WORD))
-        # A frame is begun when there is room for it and for what is still to come of the one before.
-        m.submodules.page_store = store = PageStore(width, PAGE * 8 // width, pages, 2 * frame_pages)
-        m.submodules.collector = collector = Collector(pages)
-        m.submodules.sequencer = sequencer = Sequencer(self.config, pages, self.first_sequence)
-        m.submodules.emitter = emitter = Emitter(width, pages)
-        for name in ("requests", "responses"):
-            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(gatherer, name))
-        wiring.connect(m, collector.frames, sequencer.frames)
-        wiring.connect(m, sequencer.jobs, emitter.jobs)
-        wiring.connect(m, emitter.m_axis, wiring.flipped(self.m_axis))
+        m.submodules.page_store = store = self.store
+        m.submodules.collector = collector = Collector(store.pages)
+        m.submodules.emitter = emitter = self.emitter
+        for name in INPUTS:
+            connect(m, flipped(getattr(self, name)), getattr(gatherer, name))
+        connect(m, collector.frames, flipped(self.frames))
+        connect(m, flipped(self.jobs), emitter.jobs)
+        connect(m, flipped(self.give_back), store.give_back)
+        connect(m, emitter.m_axis, flipped(self.m_axis))
         m.d.sync += gatherer.gather.eq(self.cfg.gather)
         most = room_within(Const(self.config.mtu))
         m.d.sync += gatherer.room.eq(Mux(self.cfg.mtu > self.config.mtu, most, room_within(self.cfg.mtu)))
         m.d.comb += [
             emitter.cfg.eq(self.cfg),
-            sequencer.epoch.eq(self.cfg.epoch),
-            gatherer.permits.eq((1 << len(INPUTS)) - 1),
+            self.sent.eq(emitter.sent),
+            self.heads.eq(gatherer.heads),
+            self.begins.eq(gatherer.begins),
+            self.leaves.eq(gatherer.leaves),
+            gatherer.permits.eq(self.permits),
+            gatherer.drops.eq(self.drops),
+            gatherer.note_body.eq(self.note_body),
             packer.placing.eq(gatherer.placing),
             packer.place.eq(gatherer.place),
             packer.close.eq(gatherer.close),
@@ -116,7 +129,7 @@ class Framer(wiring.Component):
         return m
 
     def _store(self, m: Module, packer: Packer, store: PageStore, emitter: Emitter) -> None:
-        """Rows go into the store, come out of it, and are given up when they are sent."""
+        """Rows go into the store, and come out of it."""
         m.d.comb += [
             store.write_valid.eq(packer.row_valid),
             store.write_data.eq(packer.row.data),
@@ -126,10 +139,6 @@ class Framer(wiring.Component):
             store.fetch_page.eq(emitter.fetch_page),
             emitter.row.eq(store.row),
         ]
-        segments = FallThroughQueue(store.written.shape(), FRAMES)
-        m.submodules.segments = segments
-        m.d.comb += [segments.i.valid.eq(emitter.sent.valid), segments.i.payload.eq(emitter.sent.segment)]
-        wiring.connect(m, segments.o, store.give_back)
 
     def _collect(self, m: Module, collector: Collector, gatherer: Gatherer, store: PageStore, crc: PayloadCrc) -> None:
         """What is known of each frame, from those who find it out."""
@@ -146,7 +155,8 @@ class Framer(wiring.Component):
         """Keep count of gathered frames, and of whether the wire falls idle unless one is closed after this one."""
         waiting, recent, is_low = Signal(range(FRAMES + 1)), Signal(2), Signal()
         ahead, enough = Signal.like(emitter.backlog), Signal.like(emitter.backlog)
-        m.d.comb += is_low.eq(ahead < operation_rows(self.config.data_width) + ANNOUNCED)
+        announced = ANNOUNCED + self.lag
+        m.d.comb += is_low.eq(ahead < operation_rows(self.config.data_width) + announced)
         beats = Signal.like(emitter.backlog)  # of frames that are closed and that the emitter does not know yet
         leaves = collector.frames.valid & collector.frames.ready
         comes = self._beats(m, "comes", gatherer.closed, gatherer.frame.words)
@@ -154,9 +164,9 @@ class Framer(wiring.Component):
         m.d.sync += [
             waiting.eq(waiting + gatherer.closed - leaves),
             recent.eq(Cat(gatherer.closed, recent)),  # frames that are not counted yet
-            beats.eq(beats + comes - delayed(m, "known", goes, KNOWN - 1)),
+            beats.eq(beats + comes - delayed(m, "known", goes, KNOWN + self.lag - 1)),
             ahead.eq(beats + emitter.backlog),
-            enough.eq(gatherer.room // (self.config.data_width // WORD) + ANNOUNCED),
+            enough.eq(gatherer.room // (self.config.data_width // WORD) + announced),
             gatherer.hungry.eq(is_low & ~gatherer.close & ~gatherer.closed & ~recent.any()),
             # No more waits than the wire needs while a frame is gathered, so that whatever comes late is soon sent.
             gatherer.may_open.eq((waiting < FRAMES - 6) & store.room & (ahead < enough)),

@@ -35,9 +35,10 @@ def room_within(mtu: ValueLike) -> Value:
 class Gatherer(wiring.Component):
     """Takes operations from three inputs and says where each of their beats goes.
 
-    ``notes`` are frames by themselves, given as operations, which go before all others. A frame has operations of one
-    input and one route, no more than go with one that has ``room`` words of data (one that has more gets a frame of its
-    own). It is closed, always between two operations,
+    ``notes`` are frames by themselves, given as operations, which go before all others; where an operation has its
+    header a note has ``note_body``, which stands until the note ``leaves``. A frame has operations of one input and one
+    route, no more than go with one that has ``room`` words of data (one that has more gets a frame of its own). It is
+    closed, always between two operations,
 
     * when the next one of its input does not match or fit;
     * when no further one is there and another input has one that may begin a frame;
@@ -81,6 +82,7 @@ class Gatherer(wiring.Component):
                 "drops": In(len(INPUTS)),
                 "begins": Out(len(INPUTS)),
                 "leaves": Out(len(INPUTS)),
+                "note_body": In(HEADER_WORDS * WORD),
                 "room": In(WORDS_BITS),
                 "gather": In(14),
                 "hungry": In(1),
@@ -132,7 +134,7 @@ class Gatherer(wiring.Component):
         with m.Elif(self.close):
             m.d.sync += self._is_open.eq(0)
         self._describe(m, chosen, goes_on, takes, has_enough)
-        end = self._place(m, chosen, goes_on, takes)
+        end = self._place(m, chosen, goes_on, takes, choice == NOTES)
         self._pace(m, end >> exact_log2(self._words), takes, pending)
         is_operation = chosen.hints.last & (choice != NOTES)
         m.d.sync += [self.closed.eq(self.close), self.operation_taken.eq(takes & is_operation)]
@@ -175,7 +177,7 @@ class Gatherer(wiring.Component):
         is_begun = takes & ~goes_on | is_new & ~joins  # until then the words are those of the frame before
         m.d.sync += has_enough.eq(~is_begun & (self.frame.words >= self.gather >> exact_log2(GRID)))
 
-    def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value) -> Value:
+    def _place(self, m: Module, chosen: data.View, goes_on: Value, takes: Value, is_note: Value) -> Value:
         """Where the beat goes; returns the first word after it."""
         words, body = self._words, chosen.body
         header_words = Mux(self._inside, 0, HEADER_WORDS)
@@ -189,7 +191,7 @@ class Gatherer(wiring.Component):
         m.d.sync += [
             self.placing.eq(takes),
             self.place.data.eq(body.data),
-            self.place.header.eq(header),
+            self.place.header.eq(Mux(is_note, self.note_body, header)),
             self.place.start.eq(start),
             self.place.middle.eq(middle),
             self.place.end.eq(end),

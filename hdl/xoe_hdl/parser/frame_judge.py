@@ -81,7 +81,7 @@ class FrameJudge(wiring.Component):
             "address": ~self.is_to_us,
             "node": fields["dst_node"] != self.node,
             "queue_pair": fields["dst_qp"] >= self.config.queue_pairs,
-            "kind": fields["kind"] != Kind.DATA,
+            "kind": fields["kind"] > max(Kind),
         }
         size, announced = Signal(BODY_BITS), Signal(BODY_BITS)
         front = Signal(range(ETHERNET_HEADER + MAX_TAGS * VLAN_TAG + 1))

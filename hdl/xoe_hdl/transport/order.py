@@ -171,6 +171,7 @@ class Order(wiring.Component):
         with m.State("REPORT"):
             m.d.sync += [
                 self.snapshot.is_open.eq(state.is_alive),
+                self.snapshot.epoch.eq(state.epoch),
                 self.snapshot.nack.eq(state.owes_nack),
                 self.snapshot.ack.eq(state.expected),
                 self.snapshot.sack.eq(state.present[1:]),

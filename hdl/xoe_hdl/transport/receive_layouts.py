@@ -59,7 +59,7 @@ def reconcile_layout(bits: int) -> data.StructLayout:
 
 def snapshot_layout(window: int) -> data.StructLayout:
     """What an acknowledgement says of frames. Without ``is_open`` there is nothing to acknowledge."""
-    return data.StructLayout({"is_open": 1, "nack": 1, "ack": SEQ_BITS, "sack": window})
+    return data.StructLayout({"is_open": 1, "epoch": EPOCH_BITS, "nack": 1, "ack": SEQ_BITS, "sack": window})
 
 
 FREED = data.ArrayLayout(CREDIT_BITS, CLASSES)
@@ -74,6 +74,11 @@ def reported_layout(bits: int, window: int) -> data.StructLayout:
 def owe_layout(bits: int) -> data.StructLayout:
     """The other end is to be told something; ``urgent``: at once."""
     return data.StructLayout({"qp": bits, "urgent": 1})
+
+
+def paid_layout(bits: int) -> data.StructLayout:
+    """A data frame tells what has come, and the credits of one class."""
+    return data.StructLayout({"qp": bits, "traffic_class": CLASS_BITS})
 
 
 def command_layout(bits: int) -> data.StructLayout:

@@ -13,10 +13,12 @@ from ..layouts import qp_bits
 from ..page_store import segment
 from .layouts import (
     CFG,
+    PROGRESS,
     STAMP_BITS,
     TIME_BITS,
     acknowledgement,
     commit,
+    failure,
     frame,
     grant_write,
     job,
@@ -79,10 +81,13 @@ class Context:
         self.is_to_be_resent = Signal()  # the frame of ``seq``, or any while going back
         self.is_probing = Signal()  # the timer ended for a probe
         self.grant = Signal(grant_write(queue_pairs))
+        self.stores = Signal()  # ``s`` is stored
+        self.shown_qp = Signal(qp_bits(queue_pairs))
+        self.progress = Signal(PROGRESS)
         self.events = {name: Signal(name=name) for name in EVENTS}
         entry = data.StructLayout({"qp": qp_bits(queue_pairs), "index": self.index_bits})
         m.submodules.resends = self.resends = Queue(entry, max(4, 2 * queue_pairs * window))
-        m.submodules.failures = self.failures = Queue(qp_bits(queue_pairs), max(2, queue_pairs))
+        m.submodules.failures = self.failures = Queue(failure(queue_pairs), max(2, queue_pairs))
         self._make_memories()
         self._keep_time()
 
@@ -101,6 +106,7 @@ class Context:
         m.submodules.tracks = tracks = memory.Memory(shape=self.track.shape(), depth=frames, init=[])
         depth = self.queue_pairs << self.order_bits
         m.submodules.ring = ring = memory.Memory(shape=self.index_bits, depth=depth, init=[])
+        self._show()
         self.state_read, self.state_write = states.read_port(), states.write_port()
         self.frame_read, self.frame_write = kept.read_port(), kept.write_port()
         self.track_read, self.track_write = tracks.read_port(), tracks.write_port()
@@ -109,6 +115,7 @@ class Context:
             self.state_read.addr.eq(self.qp),
             self.state_write.addr.eq(self.qp),
             self.state_write.data.eq(self.s),
+            self.stores.eq(self.state_write.en),
             self.ring_read.addr.eq(self._address(self.s.tail)),
             self.ring_write.addr.eq(self._address(self.s.order)),
             self.ring_write.data.eq(self.index),
@@ -124,10 +131,33 @@ class Context:
         ]
         m.d.sync += [
             self.failures.i.valid.eq(self.events["failed"]),
-            self.failures.i.payload.eq(self.qp),
+            self.failures.i.payload.qp.eq(self.qp),
+            self.failures.i.payload.epoch.eq(self.s.peer_epoch),
             self.resends.i.valid.eq(self.is_to_be_resent),
             self.resends.i.payload.qp.eq(self.qp),
             self.resends.i.payload.index.eq(self.index),
+        ]
+
+    def _show(self) -> None:
+        """A copy for others, who may look in any clock: ``progress`` is there three clocks after ``shown_qp``."""
+        m, s = self.m, self.s
+        told = {name: s[name].shape() for name in ("alive", "epoch", "first", "count")}
+        kept = data.StructLayout({**told, "consumed": PROGRESS.members["consumed"]})
+        m.submodules.shown = shown = memory.Memory(shape=kept, depth=self.queue_pairs, init=[])
+        write, read, found = shown.write_port(), shown.read_port(), Signal(kept)
+        m.d.comb += [
+            read.addr.eq(self.shown_qp),
+            write.addr.eq(self.qp),
+            write.en.eq(self.stores),
+            *(write.data[name].eq(s[name]) for name in told),
+            *(write.data.consumed[at].eq(credit.consumed) for at, credit in enumerate(s.credits)),
+        ]
+        m.d.sync += [
+            found.eq(read.data),
+            self.progress.alive.eq(found.alive),
+            self.progress.epoch.eq(found.epoch),
+            self.progress.next_seq.eq(found.first + found.count),
+            self.progress.consumed.eq(found.consumed),
         ]
 
     def _address(self, within: Value) -> Value:

@@ -95,6 +95,16 @@ def opening(queue_pairs: int) -> data.StructLayout:
     )
 
 
+def failure(queue_pairs: int) -> data.StructLayout:
+    """A connection that is given up, and the other end's epoch, which its frames had."""
+    return data.StructLayout({"qp": qp_bits(queue_pairs), "epoch": EPOCH_BITS})
+
+
+PROGRESS = data.StructLayout(
+    {"alive": 1, "epoch": EPOCH_BITS, "next_seq": SEQ_BITS, "consumed": data.ArrayLayout(CREDIT_BITS, CLASSES)}
+)
+"""How far a connection is: the PSN to come next, and the credits consumed before that, by class."""
+
 GRANT = data.StructLayout({"alive": 1, "epoch": EPOCH_BITS, "count": PERMIT_BITS})
 """How many frames, cyclically counted, a class of a connection was permitted to begin in this incarnation."""
 

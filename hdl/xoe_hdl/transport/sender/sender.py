@@ -17,8 +17,10 @@ from .context import EVENTS, Context
 from .layouts import (
     ATOMICS_BITS,
     CFG,
+    PROGRESS,
     acknowledgement,
     commit,
+    failure,
     grant_write,
     incident,
     job,
@@ -45,6 +47,7 @@ class Sender(wiring.Component):
       opened again.
     * ``failures``: connections given up. They send nothing, and wait to be shut.
     * ``grants``, valid for a clock: how many frames a class of a connection may have begun.
+    * ``shown_qp``, and three clocks later ``progress`` (no streams): how far a connection is.
     * ``incidents``, valid for a clock: what a connection's congestion control wants to know.
     * ``cfg``, ``counters``: see ``layouts.CFG`` and ``context.EVENTS``.
 
@@ -92,8 +95,10 @@ class Sender(wiring.Component):
                 "confirmed": Out(data.StructLayout(confirmed)),
                 "opens": In(stream.Signature(opening(queue_pairs))),
                 "shuts": In(stream.Signature(qp_bits(queue_pairs))),
-                "failures": Out(stream.Signature(qp_bits(queue_pairs))),
+                "failures": Out(stream.Signature(failure(queue_pairs))),
                 "grants": Out(grant_write(queue_pairs)),
+                "shown_qp": In(qp_bits(queue_pairs)),
+                "progress": Out(PROGRESS),
                 "incidents": Out(incident(queue_pairs)),
                 "cfg": In(CFG),
                 "counters": Out(counters(*EVENTS, width=counter_width)),
@@ -107,6 +112,7 @@ class Sender(wiring.Component):
         acknowledging = Acknowledging(c)
         kinds = {"is_probe": c.is_probing, "is_timeout": c.events["timeouts"], "is_failed": c.events["failed"]}
         m.d.comb += [c.cfg.eq(self.cfg), self.jobs.valid.eq(c.job.valid), self.jobs.payload.eq(c.job.payload)]
+        m.d.comb += [c.shown_qp.eq(self.shown_qp), self.progress.eq(c.progress)]
         m.d.sync += [
             self.free.eq(c.free),
             self.grants.eq(c.grant),
