@@ -12,14 +12,18 @@ from xoe.acknowledger import Acknowledger
 from xoe.transport import TransportSettings
 from xoe_hdl.transport import receive_layouts as layouts
 from xoe_hdl.transport.acknowledger import ACK_CFG
-from xoe_hdl.transport.layouts import qp_bits
+from xoe_hdl.transport.layouts import CLASSES, qp_bits
 from xoe_tb import PAUSES, StreamSink, StreamSource, drive_struct, pack, params, reset, start
 
 QUEUE_PAIRS, EVENTS = (params()[name] for name in ("queue_pairs", "events"))
 BITS = qp_bits(QUEUE_PAIRS)
 MANY = 1 << 30  # credits, so that only data frames count
 NEVER = 100_000  # clocks, beyond the end of a test
-PORTS = {"owe": layouts.owe_layout(BITS), **dict.fromkeys(("paid", "open", "shut"), layouts.qp_layout(BITS))}
+PORTS = {
+    "owe": layouts.owe_layout(BITS),
+    "paid": layouts.paid_layout(BITS),
+    **dict.fromkeys(("open", "shut"), layouts.qp_layout(BITS)),
+}
 LOOK = 24 * (1 << BITS) + 60  # the longest that a look at a connection takes to come
 IDLE_LOOK = 6 * (1 << BITS) + 10
 
@@ -87,11 +91,20 @@ class Bench:
     def _on_event(self, port: str, qp: int, fields: dict[str, int]) -> None:
         model = self.models[qp]
         if port == "open":
-            self.models[qp] = Acknowledger(self.settings, [MANY], self.now)
+            self.models[qp] = Acknowledger(self.settings, [MANY] * CLASSES, self.now)
         elif port == "shut":
             self.models[qp] = None
         elif model is not None:
-            model.take(self.now, bool(fields["urgent"])) if port == "owe" else model.pay_with_data(0)
+            self._on_debt(port, model, fields)
+
+    def _on_debt(self, port: str, model: Acknowledger, fields: dict[str, int]) -> None:
+        traffic_class = fields.get("traffic_class", 0)
+        if port == "paid":
+            model.pay_with_data(traffic_class)
+        elif fields.get("is_credit"):
+            model.free(self.now, traffic_class, MANY if fields["urgent"] else 1)
+        else:
+            model.take(self.now, bool(fields["urgent"]))
 
     def _look(self) -> None:
         for qp, model in enumerate(self.models):
@@ -112,9 +125,15 @@ async def any_events(bench: Bench, events: int) -> None:
         if bench.models[qp] is None and draw < 0.3:
             bench.send("open", qp)
         elif draw < 0.6:
-            bench.send("owe", qp, urgent=int(rng.random() < 0.1))
+            bench.send(
+                "owe",
+                qp,
+                urgent=int(rng.random() < 0.1),
+                is_credit=rng.randrange(2),
+                traffic_class=rng.randrange(CLASSES),
+            )
         elif draw < 0.9:
-            bench.send("paid", qp)
+            bench.send("paid", qp, traffic_class=rng.randrange(CLASSES))
         elif draw < 0.92 and bench.models[qp] is not None:
             bench.send("shut", qp)
         while sum(map(len, bench.waiting.values())) > rng.randrange(6):

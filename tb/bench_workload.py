@@ -12,8 +12,9 @@ import json
 import math
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import cocotb
 from cocotb.triggers import ClockCycles, Combine
@@ -22,13 +23,19 @@ from scapy.utils import RawPcapWriter
 
 from xoe.command import Completion
 from xoe.config import NicConfig
+from xoe.connection import Notice
+from xoe.fault_script import Action
+from xoe.faults import Injector, Rates
+from xoe.transport import TransportSettings
 from xoe_hdl.nic import Nic
-from xoe_sim.predict import Prediction, predict, settings, translations, windows
+from xoe_hdl.transport.connection_layouts import Action as Wish
+from xoe_sim.predict import Prediction, mac, node, predict, settings, translations, windows
 from xoe_sim.report import ETHERNET_OVERHEAD, percentile
 from xoe_sim.trace import generate, read_trace
-from xoe_sim.workload import Step, Workload, build
+from xoe_sim.workload import Step, Workload, build, connections
 from xoe_tb import params, start
 from xoe_tb.bench import CLOCK_NS
+from xoe_tb.lossy_link import LossyLink
 from xoe_tb.nic import NicSide
 
 PATIENCE = 50_000  # clocks without a completion that are called a hang
@@ -36,7 +43,7 @@ MISMATCHES_MAX = 10  # told one by one; the rest are counted
 IDS = 1 << 16
 LINKTYPE_ETHERNET = 1
 GOOD = frozenset(  # counters of what went well
-    ("frames", "operations", "bytes", "accepted", "host", "control", "read", "write", "atomic", "fence")
+    ("frames", "operations", "bytes", "accepted", "host", "control", "read", "write", "atomic", "fence", "new")
 )
 
 
@@ -200,8 +207,17 @@ def _drops(sides: list[NicSide]) -> dict[str, int]:
     total: Counter = Counter()
     for side in sides:
         for block, counters in side.counters().items():
-            total.update({f"{block}.{name}": count for name, count in counters.items() if name not in GOOD})
+            total.update({name: count for name, count in _flat(block, counters) if name.split(".")[-1] not in GOOD})
     return dict(total)
+
+
+def _flat(prefix: str, counters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """All counters of a block and its parts, by their whole names."""
+    for name, count in counters.items():
+        if isinstance(count, Mapping):
+            yield from _flat(f"{prefix}.{name}", count)
+        else:
+            yield f"{prefix}.{name}", count
 
 
 def write_pcap(path: Path, sides: list[NicSide]) -> None:
@@ -211,6 +227,42 @@ def write_pcap(path: Path, sides: list[NicSide]) -> None:
         writer.write_header(None)
         for data, _, ended in frames:
             writer.write_packet(data, sec=ended // 10**9, usec=ended % 10**9)
+
+
+def make_links(dut, options: dict) -> list[LossyLink]:
+    """What the bench puts between the NICs, if they are not joined: faults at random."""
+    if not options["faults"]:
+        return []
+    links = []
+    for index in range(2):
+        direction = f"{index}>{index ^ 1}"
+        injector = Injector((), Rates(**options["faults"]), options["seed"] * 2 + index, direction, keep_log=False)
+        links.append(LossyLink(dut, f"n{index}_m_axis", f"n{index ^ 1}_s_axis", injector))
+    return links
+
+
+def injected(links: list[LossyLink]) -> dict[str, int]:
+    """How often each fault was, in both directions."""
+    return {action.value: sum(link.injector.counts[action] for link in links) for action in Action if links}
+
+
+async def connect(work: Workload, sides: list[NicSide]) -> None:
+    """Open every connection, from one end; wait for both.
+
+    Raises:
+        ConnectionError: one did not open.
+    """
+    expected = [0] * len(sides)
+    for each in connections(work):
+        ends = ((each.target, each.remote_qp, each.nic, each.qp), (each.nic, each.qp, each.target, each.remote_qp))
+        for (nic, qp, peer, remote_qp), wish in zip(ends, (Wish.LISTEN, Wish.OPEN), strict=True):
+            sides[nic].connect(wish, qp=qp, mac=mac(peer), node=node(peer), remote_qp=remote_qp)
+            expected[nic] += 1
+    for side, count in zip(sides, expected, strict=True):
+        for _ in range(count):
+            qp, notice = await side.notice()
+            if notice is not Notice.OPENED:
+                raise ConnectionError(f"{side.prefix} queue pair {qp}: {notice.name}")
 
 
 @cocotb.test()
@@ -223,16 +275,19 @@ async def workload(dut) -> None:
     nic = Nic(NicConfig(data_width=width))
     prediction = predict(work, nic.config)
     sides = [NicSide(dut, f"n{index}_", nic, len(content)) for index, content in enumerate(work.memory)]
+    links = make_links(dut, options)
     for index, side in enumerate(sides):
         side.ram.write(0, bytes(work.memory[index]))
-        side.configure(**dataclasses.asdict(settings(index, nic.config)))
+        transport = dataclasses.asdict(TransportSettings(**options["transport"]))
+        side.configure(**dataclasses.asdict(settings(index, nic.config)), **transport)
     await start(dut)
     for index, side in enumerate(sides):
         await side.write_translations(translations(work, index))
         await side.write_windows(windows(work, index))
+    await connect(work, sides)
     with open(options["progress"], "a") as progress:
         run = Run(work, prediction, sides, progress)
         await run.carry()
     compared = run.compare_memories()
-    (output / "result.json").write_text(json.dumps(figures(run, width, compared)))
+    (output / "result.json").write_text(json.dumps(figures(run, width, compared) | {"injected": injected(links)}))
     write_pcap(output / "wire.pcap", sides)

@@ -6,23 +6,25 @@ from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from xoe.config import NicConfig
-from xoe.wire import DATA_MAX, RESPONSE_BIT
+from xoe.config import NicConfig, check_range
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS
+from xoe.wire import OperationHeader
 
-from .framer import Framer
+from .egress import Egress
+from .ingress import Ingress
 from .layouts import CFG, Axi4Signature, axis, command_beat, completion_beat
-from .parser import Parser
-from .queues import OperationQueue, beats_max
 from .requester import Requester
 from .responder import Responder
+from .transport.connections import PARTS, Connections
 
 
 class Nic(wiring.Component):
-    """Requester, framer, parser and responder joined.
+    """Requester and responder, what sends and what receives for both, and the table of connections.
 
     Ports, each a stream unless said otherwise:
 
     * ``s_axis_command``, ``m_axis_completion``: what the user asks for and gets back.
+    * ``s_axis_connect``, ``m_axis_notice``: what the user wants of connections, and what becomes of them.
     * ``s_axis``, ``m_axis``: frames from and to the MAC, without FCS.
     * ``m_axis_host``, ``m_axis_control``: frames that are not ours, PAUSE and PFC.
     * ``m_axi``: the memory that peers read and write.
@@ -30,31 +32,40 @@ class Nic(wiring.Component):
       outcome of each; ``s_axis_window``, ``window_written``: the same for the responder's windows.
     * ``cfg``: settings, see ``layouts.CFG``; ``counters``: every block's counters; ``in_flight``: tags in use.
 
-    A user that does not take its completions holds up every response that comes in, and behind them the requests of
-    peers. The queue in front of the responder holds all the operations that one peer with as many tags can have in
-    flight, so that requests never hold up responses.
+    A user that does not take completions is not asked for more than ``config.tags`` of them; one that does not take
+    notices holds up connections that open or close, and no others. A memory that stands still holds up requests, but
+    not responses. Requests leave in the order of their commands, so one that may not be sent yet, because its
+    connection's other end has no room or is not there any more, holds up those of other connections until it is.
+
+    Args:
+        config: the parameters.
+        first_seq: PSN of the first data frame of each connection, 24 bits.
+        first_credit: where counts of credits begin, 20 bits.
+
+    Raises:
+        ConfigError: a parameter out of bounds, or buffers that are too large.
     """
 
-    def __init__(self, config: NicConfig) -> None:
+    def __init__(self, config: NicConfig, first_seq: int = 0, first_credit: int = 0) -> None:
+        check_range("first_seq", first_seq, 0, (1 << SEQ_BITS) - 1)
+        check_range("first_credit", first_credit, 0, (1 << CREDIT_BITS) - 1)
         width = config.data_width
         self.config = config
         self.requester = Requester(config)
-        self.framer = Framer(config)
-        self.parser = Parser(config)
+        self.egress = Egress(config, first_seq, first_credit)
+        self.ingress = Ingress(config)
         self.responder = Responder(config)
-        beats = max(config.tags * DATA_MAX * 8 // width, beats_max(width))
-        self.request_queue = OperationQueue(width, config.tags, beats)
-        blocks = {
-            "requester": self.requester,
-            "framer": self.framer,
-            "parser": self.parser,
-            "responder": self.responder,
-        }
-        counters = data.StructLayout({name: block.counters.shape() for name, block in blocks.items()})
+        # Frames are gathered up to the MTU, so what is granted has to hold the largest; of atomics, one at least.
+        largest = (config.payload_max, config.payload_max, OperationHeader.SIZE)
+        self.connections = Connections(config.queue_pairs, config.counter_width, largest)
+        counters = data.StructLayout({name: getattr(self, name).counters.shape() for name in self._counted})
+        connections = self.connections.signature.members
         super().__init__(
             {
                 "s_axis_command": In(stream.Signature(command_beat(width))),
                 "m_axis_completion": Out(stream.Signature(completion_beat(width))),
+                "s_axis_connect": connections["s_axis_connect"],
+                "m_axis_notice": connections["m_axis_notice"],
                 "s_axis": In(stream.Signature(axis(width))),
                 "m_axis": Out(stream.Signature(axis(width))),
                 "m_axis_host": Out(stream.Signature(axis(width))),
@@ -70,48 +81,84 @@ class Nic(wiring.Component):
             }
         )
 
+    _counted = ("requester", "responder", "egress", "ingress", "connections")
+
     def elaborate(self, platform: object) -> Module:
         """Join the blocks."""
         m = Module()
-        m.submodules.requester = requester = self.requester
-        m.submodules.framer = framer = self.framer
-        m.submodules.parser = parser = self.parser
-        m.submodules.responder = responder = self.responder
-        m.submodules.request_queue = queue = self.request_queue
-
+        for name in self._counted:
+            m.submodules[name] = getattr(self, name)
+        requester, egress, ingress, responder = self.requester, self.egress, self.ingress, self.responder
         connect(m, flipped(self.s_axis_command), requester.commands)
         connect(m, requester.completions, flipped(self.m_axis_completion))
-        connect(m, requester.requests, framer.requests)
-        connect(m, responder.responses, framer.responses)
-        connect(m, framer.m_axis, flipped(self.m_axis))
-        connect(m, flipped(self.s_axis), parser.s_axis)
-        connect(m, parser.host, flipped(self.m_axis_host))
-        connect(m, parser.control, flipped(self.m_axis_control))
-        connect(m, queue.o, responder.requests)
+        connect(m, requester.requests, egress.requests)
+        connect(m, responder.responses, egress.responses)
+        connect(m, egress.m_axis, flipped(self.m_axis))
+        connect(m, flipped(self.s_axis), ingress.s_axis)
+        connect(m, ingress.host, flipped(self.m_axis_host))
+        connect(m, ingress.control, flipped(self.m_axis_control))
+        connect(m, ingress.requests, responder.requests)
+        connect(m, ingress.responses, requester.responses)
         connect(m, responder.m_axi, flipped(self.m_axi))
         connect(m, flipped(self.s_axis_translation), requester.cam_write)
         connect(m, flipped(self.s_axis_window), responder.window_write)
-        self._sort_operations(m)
         m.d.comb += [
             self.translation_written.eq(requester.cam_written),
             self.window_written.eq(responder.window_written),
             self.in_flight.eq(requester.in_flight),
+            *(block.cfg.eq(self.cfg) for block in (requester, egress, ingress)),
+            *(self.counters[name].eq(getattr(self, name).counters) for name in self._counted),
         ]
-        for name in ("requester", "framer", "parser", "responder"):
-            block = getattr(self, name)
-            m.d.comb += self.counters[name].eq(block.counters)
-            if "cfg" in block.signature.members:
-                m.d.comb += block.cfg.eq(self.cfg)
+        self._acknowledge(m)
+        self._connect(m)
+        self._show(m)
         return m
 
-    def _sort_operations(self, m: Module) -> None:
-        """Send what the parser finds to the requester if it is a response, else to the responder."""
-        found, to_requester, to_responder = self.parser.operations, self.requester.responses, self.request_queue.i
-        is_response = (found.payload.data.operation.opcode & RESPONSE_BIT) != 0
+    def _acknowledge(self, m: Module) -> None:
+        """What came tells of what was sent, and what is sent of what came."""
+        egress, ingress = self.egress, self.ingress
+        connect(m, ingress.acks, egress.acks)
+        connect(m, ingress.reported, egress.reported)
+        connect(m, egress.paid, ingress.paid)
         m.d.comb += [
-            to_requester.payload.eq(found.payload),
-            to_responder.payload.eq(found.payload),
-            to_requester.valid.eq(found.valid & is_response),
-            to_responder.valid.eq(found.valid & ~is_response),
-            found.ready.eq(is_response & to_requester.ready | ~is_response & to_responder.ready),
+            ingress.shown_qp.eq(egress.shown_qp),
+            ingress.shown_class.eq(egress.shown_class),
+            egress.expected.eq(ingress.expected),
+            egress.shown.eq(ingress.shown),
         ]
+
+    def _connect(self, m: Module) -> None:
+        """Incarnations begin and end everywhere."""
+        table, egress, ingress = self.connections, self.egress, self.ingress
+        connect(m, flipped(self.s_axis_connect), table.s_axis_connect)
+        connect(m, table.m_axis_notice, flipped(self.m_axis_notice))
+        connect(m, ingress.controls, table.control)
+        connect(m, ingress.unaccepted, table.unaccepted)
+        connect(m, egress.failures, table.failed)
+        connect(m, table.answers, egress.answers)
+        connect(m, table.open_sender, egress.offer)
+        connect(m, table.shut_sender, egress.shut)
+        for part in (part for part in PARTS if part != "sender"):
+            for verb in ("open", "shut"):
+                connect(m, getattr(table, f"{verb}_{part}"), getattr(ingress, f"{verb}_{part}"))
+        m.d.comb += [
+            *(table.cfg[name].eq(self.cfg[name]) for name in ("open_timeout", "silence_timeout", "retries")),
+            table.cfg.window.eq(self.config.window),
+            table.heard.eq(ingress.heard),
+            ingress.drained_qp.eq(table.drained_qp),
+            table.is_drained.eq(ingress.is_drained),
+        ]
+
+    def _show(self, m: Module) -> None:
+        """The table of connections, to all who look something up there."""
+        table, egress, ingress, requester = self.connections, self.egress, self.ingress, self.requester
+        views = (
+            ("transmit", egress.transmit_qp, egress.transmit),
+            ("notes", egress.notes_qp, egress.notes),
+            ("requester", requester.peer_qp, requester.peer),
+            ("tags", requester.scan_qp, requester.scan),
+            ("parser", ingress.parser_qp, ingress.parser_entry),
+            ("reader", ingress.reader_qp, ingress.reader_entry),
+        )
+        for name, qp, entry in views:
+            m.d.comb += [getattr(table, f"{name}_qp").eq(qp), entry.eq(getattr(table, name))]

@@ -7,11 +7,19 @@ import sys
 from pathlib import Path
 
 from xoe.config import DATA_WIDTHS, ConfigError, NicConfig
+from xoe.faults import Rates
 
 from . import report
 from .run import RunError, run_workload
 from .trace import TraceError, generate, read_trace
 from .workload import build
+
+FAULTS = {
+    "loss": "the link drops",
+    "dup": "come twice",
+    "reorder": "others overtake",
+    "corrupt": "have a bit flipped",
+}
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -26,7 +34,27 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the data, and of what is generated")
     parser.add_argument("--waves", action="store_true", help="leave a wave file in the output folder")
     parser.add_argument("--output", type=Path, default=Path("build/sim"), help="where result.json and wire.pcap go")
-    return parser.parse_args(arguments)
+    for name, what in FAULTS.items():
+        parser.add_argument(
+            f"--{name}", type=float, default=0, metavar="RATE", help=f"share of frames that {what}, 0..1"
+        )
+    options = parser.parse_args(arguments)
+    try:
+        options.faults = _faults(options)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
+
+
+def _faults(options: argparse.Namespace) -> dict[str, float]:
+    """The rates as ``xoe.faults`` names them; empty if all are 0.
+
+    Raises:
+        ValueError: a rate that is out of bounds.
+    """
+    rates = {"drop": options.loss, "duplicate": options.dup, "reorder": options.reorder, "flip": options.corrupt}
+    Rates(**rates)
+    return rates if any(rates.values()) else {}
 
 
 def main() -> int:

@@ -19,8 +19,11 @@ def peer(nic: int) -> int:
     return nic ^ 1
 
 
-def link_verilog(component: wiring.Component, module: str, top: str, nics: int = 2) -> str:
-    """Verilog of module ``top``: ``nics`` (an even number) of ``module``, which is the export of ``component``."""
+def link_verilog(component: wiring.Component, module: str, top: str, nics: int = 2, is_joined: bool = True) -> str:
+    """Verilog of module ``top``: ``nics`` (an even number) of ``module``, which is the export of ``component``.
+
+    Without ``is_joined`` both sides of every link are ports, for a bench to stand between.
+    """
     outside: list[str] = ["input clk", "input rst"]
     inside: list[str] = []
     for nic in range(nics):
@@ -28,13 +31,13 @@ def link_verilog(component: wiring.Component, module: str, top: str, nics: int =
         for port in module_ports(component):
             is_input, width = port.flow is In, len(port.value)
             wire = f"n{nic}_{port.name}"
-            if _is_side(port.name, RECEIVE):
+            if is_joined and _is_side(port.name, RECEIVE):
                 source = f"n{peer(nic)}_{TRANSMIT}{port.name.removeprefix(RECEIVE)}"
                 inside += [] if is_input else [f"wire {wire};", f"assign {source} = {wire};"]
                 wire = source if is_input else wire
             else:
                 # The peer drives ready, which is an output here so that the wire can be watched.
-                is_input = is_input and not _is_side(port.name, TRANSMIT)
+                is_input = is_input and not (is_joined and _is_side(port.name, TRANSMIT))
                 # A range of one bit would be a vector to the bench, not a bit.
                 span = f" [{width - 1}:0]" if width > 1 else ""
                 outside.append(f"{'input' if is_input else 'output'}{span} {wire}")

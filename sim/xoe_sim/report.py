@@ -31,6 +31,8 @@ def table(result: dict[str, Any]) -> str:
         ("beats ideal / used", _share(result["ideal_beats"], result["used_beats"])),
         ("the same, busiest phase and direction", _share(result["busiest_ideal"], result["busiest_clocks"])),
         ("latency, cycles (median, P99)", f"{result['latency_median']:,}, {result['latency_p99']:,}"),
+        ("injected by the link", _causes(result["injected"])),
+        ("sent again", f"{result['drops'].get('egress.sender.resent', 0):,} frames"),
         ("dropped, refused, faulted", _causes(result["drops"])),
         ("compared", f"{result['compared_bytes']:,} bytes of memory, {result['operations']:,} completions"),
         ("verdict", result["verdict"]),

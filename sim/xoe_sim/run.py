@@ -42,13 +42,15 @@ def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[s
     result_file = output / "result.json"
     for old in (result_file, output / "wire.pcap", *output.glob("dump.*")):
         old.unlink(missing_ok=True)
-    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP)}
+    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=not options.faults)}
     parameters = {
         "width": config.data_width,
         "seed": options.seed,
         "trace": str(options.trace.resolve()) if options.trace else None,
         "output": str(output),
         "progress": str(output / "progress.txt"),
+        "faults": options.faults,
+        "transport": {},
     }
     try:
         print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)

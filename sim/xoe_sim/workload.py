@@ -65,6 +65,30 @@ class Workload:
     reads: dict[int, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, order=True)
+class Connection:
+    """A queue pair of NIC ``nic`` is joined to one of NIC ``target``."""
+
+    nic: int
+    qp: int
+    target: int
+    remote_qp: int
+
+
+def connections(work: Workload) -> list[Connection]:
+    """All that the commands need, each once, seen from the NIC whose commands need it first."""
+    found: dict[Connection, None] = {}
+    for nic, steps in ((nic, steps) for phase in work.phases for nic, steps in enumerate(phase)):
+        for command in (step.command for step in steps):
+            for page in work.pages:
+                is_in = page.nic == nic and page.space == command.address_space
+                if is_in and page.address <= command.address < page.address + (1 << page.size_log2):
+                    connection = Connection(nic, command.qp, page.target, page.qp)
+                    if Connection(page.target, page.qp, nic, command.qp) not in found:
+                        found[connection] = None
+    return sorted(found)
+
+
 def build(trace: Trace, seed: int, nics: int = 2) -> Workload:
     """Lay out a trace's memory and turn it into commands.
 

@@ -13,14 +13,16 @@ from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiRam
 
 from xoe.cam import CamError, Page
+from xoe.connection import Notice
 from xoe_hdl.layouts import CFG
 from xoe_hdl.nic import Nic
+from xoe_hdl.transport.connection_layouts import Action
 
 from .bench import drive_struct, read_struct
 from .command import CommandSource, CompletionSink
 from .frame import FrameMonitor, FrameSink
 from .layout import pack, unpack
-from .stream import Beat, StreamSource
+from .stream import Beat, StreamSink, StreamSource
 
 
 class WireMonitor(FrameMonitor):
@@ -73,12 +75,23 @@ class NicSide:
         self.control = FrameSink(dut, f"{prefix}m_axis_control")
         self.wire = WireMonitor(dut, f"{prefix}m_axis")
         self.ram = AxiRam(AxiBus.from_prefix(dut, f"{prefix}m_axi"), dut.clk, dut.rst, size=memory_size)
+        self.notices = StreamSink(dut, f"{prefix}m_axis_notice")
+        self._connect = StreamSource(dut, f"{prefix}s_axis_connect")
         self._translation = StreamSource(dut, f"{prefix}s_axis_translation")
         self._window = StreamSource(dut, f"{prefix}s_axis_window")
 
     def configure(self, **settings: Any) -> None:
         """Drive ``cfg``; what is left out is 0."""
         drive_struct(self.dut, f"{self.prefix}cfg", CFG, settings)
+
+    def connect(self, action: Action, **fields: int) -> None:
+        """Say what is wanted of the connection ``qp``: ``mac``, ``node`` and ``remote_qp`` are its other end."""
+        self._connect.send(pack(self.nic.s_axis_connect.payload.shape(), {"action": action, **fields}))
+
+    async def notice(self) -> tuple[int, Notice]:
+        """The next thing that the user is told: of which queue pair, and what."""
+        found = unpack(self.nic.m_axis_notice.payload.shape(), (await self.notices.recv()).data)
+        return found["qp"], Notice(found["notice"])
 
     async def write_translations(self, pages: Iterable[Page]) -> None:
         """Write pages to the translation CAM, from entry 0 on."""

@@ -12,7 +12,7 @@ from ..delay import delayed
 from ..layouts import ID_BITS, LENGTH_BITS, STATUS_BITS, completion_beat, operation_beat
 from ..queues import FallThroughQueue
 from .tags import ANSWERED
-from .timeouts import TAG, TAG_BITS
+from .timeouts import EXPIRED, TAG
 
 BEATS = 8  # completed and not yet taken
 LOOKUP_CLOCKS = 2
@@ -33,7 +33,7 @@ class Completer(wiring.Component):
     are not taken, or another kind has its turn.
 
     ``answer`` and ``answered`` go to the table of tags. For one clock each: ``stray``, a response that nobody waits for
-    was dropped; ``bad_response``, one that does not fit its request was completed as malformed; ``timed_out``.
+    was dropped; ``bad_response``, one that does not fit its request was completed as malformed; ``timed_out``; ``connection_lost``.
     """
 
     def __init__(self, width: int) -> None:
@@ -41,7 +41,7 @@ class Completer(wiring.Component):
         super().__init__(
             {
                 "responses": In(stream.Signature(operation_beat(width))),
-                "expired": In(stream.Signature(TAG_BITS)),
+                "expired": In(stream.Signature(EXPIRED)),
                 "refusals": In(stream.Signature(REFUSAL)),
                 "answer": Out(TAG),
                 "answered": In(ANSWERED),
@@ -49,6 +49,7 @@ class Completer(wiring.Component):
                 "stray": Out(1),
                 "bad_response": Out(1),
                 "timed_out": Out(1),
+                "connection_lost": Out(1),
             }
         )
 
@@ -60,7 +61,7 @@ class Completer(wiring.Component):
         chosen, is_inside = self._choose(m, queue.room)
 
         response, beat = self.responses.payload, queue.i.payload
-        kind, is_first, is_last, operation, refusal, found = (
+        kind, is_first, is_last, operation, refusal, is_lost, found = (
             delayed(m, name, value, LOOKUP_CLOCKS)
             for name, value in {
                 "kind": chosen,
@@ -68,20 +69,22 @@ class Completer(wiring.Component):
                 "is_last": response.last,
                 "operation": response.data.operation,
                 "refusal": self.refusals.payload,
+                "is_lost": self.expired.payload.is_lost,
                 "data": response.data.data,
             }.items()
         )
         # Whatever the response port idles at is not for the user to see.
         m.d.comb += beat.data.data.eq(Mux(kind[_RESPONSES], found, 0))
         is_good, is_done, passes = self.answered.is_good, Signal(), Signal()
-        header, kept = self._judge(m, kind, operation, refusal, is_done), Signal(_HEADER)
+        header, kept = self._judge(m, kind, operation, refusal, is_lost, is_done), Signal(_HEADER)
         with m.If(is_first & kind.any()):
             m.d.sync += [kept.eq(header), passes.eq(is_good & is_done)]
         m.d.comb += [
             queue.i.valid.eq(Mux(is_first, kind[_REFUSALS] | is_good, kind[_RESPONSES] & passes)),
             beat.last.eq(is_last | is_first & ~is_done),
             self.stray.eq(is_first & kind[_RESPONSES] & ~is_good),
-            self.timed_out.eq(kind[_EXPIRED] & is_good),
+            self.timed_out.eq(kind[_EXPIRED] & is_good & ~is_lost),
+            self.connection_lost.eq(kind[_EXPIRED] & is_good & is_lost),
         ]
         m.d.comb += [beat.data[name].eq(Mux(is_first, header[name], kept[name])) for name in _HEADER.members]
         return m
@@ -107,11 +110,15 @@ class Completer(wiring.Component):
                             m.d.sync += turn.eq(1 << later)
         m.d.comb += [
             self.answer.valid.eq(~is_inside & (chosen[_RESPONSES] | chosen[_EXPIRED])),
-            self.answer.tag.eq(Mux(turn[_EXPIRED], self.expired.payload, self.responses.payload.data.operation.tag)),
+            self.answer.tag.eq(
+                Mux(turn[_EXPIRED], self.expired.payload.tag, self.responses.payload.data.operation.tag)
+            ),
         ]
         return chosen, is_inside
 
-    def _judge(self, m: Module, kind: Value, operation: data.View, refusal: data.View, is_done: Signal) -> data.View:
+    def _judge(
+        self, m: Module, kind: Value, operation: data.View, refusal: data.View, is_lost: Value, is_done: Signal
+    ) -> data.View:
         """The header of the completion; ``is_done`` if data may follow."""
         record, header = self.answered.record, Signal(_HEADER)
         is_bad, is_error = Signal(), operation.status != Status.DONE
@@ -129,7 +136,7 @@ class Completer(wiring.Component):
         with m.If(kind[_REFUSALS]):
             m.d.comb += [header[name].eq(refusal[name]) for name in REFUSAL.members]
         with m.Elif(kind[_EXPIRED]):
-            m.d.comb += header.status.eq(Status.TIMED_OUT)
+            m.d.comb += header.status.eq(Mux(is_lost, Status.CONNECTION_LOST, Status.TIMED_OUT))
         with m.Elif(is_bad):
             m.d.comb += header.status.eq(Status.MALFORMED)
         with m.Elif(is_error):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ..delay import delayed
 from ..queues import FallThroughQueue, Queue
 from .command_check import RECORD
-from .timeouts import TAG, TAG_BITS, TIMEOUT_BITS, Timeouts
+from .timeouts import EXPIRED, TAG, TAG_BITS, TIMEOUT_BITS, Timeouts
 
 ANSWERED = data.StructLayout({"is_good": 1, "record": RECORD})
 """``is_good``: the tag's request was waiting, and is now retired; ``record`` is what was kept of it."""
@@ -27,23 +27,26 @@ class Tags(wiring.Component):
 
     Ports:
 
-    * ``free``: the next tag; taking it issues it, with ``record``. One a clock while there are tags; an index can be
+    * ``free``: the next tag; taking it issues it, with ``record`` and ``owner``. One a clock while there are tags; an index can be
       given again seven clocks after it was answered.
     * ``answer``: retire the tag; ``answered``, two clocks later, says whether it was in flight. One a clock.
-    * ``expired``: tags in flight for ``timeout`` clocks (0: for ever), to be answered with; see ``Timeouts``.
+    * ``expired``: tags in flight for ``timeout`` clocks (0: for ever), or of connections that are lost, to be answered
+      with; ``scan_qp``, ``scan``: the table of these; see ``Timeouts``.
     * ``in_flight``: how many are, two clocks late.
     """
 
-    def __init__(self, tags: int) -> None:
+    def __init__(self, tags: int, queue_pairs: int) -> None:
         self.tags = tags
+        self.timeouts = Timeouts(tags, queue_pairs)
         self.index_bits = (tags - 1).bit_length()
         super().__init__(
             {
                 "free": Out(stream.Signature(TAG_BITS)),
                 "record": In(RECORD),
+                **{name: self.timeouts.signature.members[name] for name in ("owner", "scan_qp", "scan")},
                 "answer": In(TAG),
                 "answered": Out(ANSWERED),
-                "expired": Out(stream.Signature(TAG_BITS)),
+                "expired": Out(stream.Signature(EXPIRED)),
                 "timeout": In(TIMEOUT_BITS),
                 "in_flight": Out(range(tags + 1)),
             }
@@ -61,12 +64,15 @@ class Tags(wiring.Component):
         self._give(m, issued, retired)
         self._answer(m, issued, retired, used)
 
-        m.submodules.timeouts = timeouts = Timeouts(self.tags)
+        m.submodules.timeouts = timeouts = self.timeouts
         m.d.comb += [
             timeouts.issued.eq(issued),
             timeouts.retired.eq(retired),
             timeouts.used.eq(used),
             timeouts.timeout.eq(self.timeout),
+            timeouts.owner.eq(self.owner),
+            timeouts.scan.eq(self.scan),
+            self.scan_qp.eq(timeouts.scan_qp),
             self.expired.payload.eq(timeouts.expired.payload),
             self.expired.valid.eq(timeouts.expired.valid),
             timeouts.expired.ready.eq(self.expired.ready),

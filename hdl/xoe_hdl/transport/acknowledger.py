@@ -12,7 +12,7 @@ from xoe.transport import CLOCKS_MAX
 from ..memories import NO_COLLISION
 from . import receive_layouts as layouts
 from .intake import Intake
-from .layouts import qp_bits
+from .layouts import CLASSES, qp_bits
 
 CLOCK_BITS = CLOCKS_MAX.bit_length()
 EVERY_BITS = 7
@@ -34,7 +34,7 @@ class Acknowledger(wiring.Component):
     Ports, streams unless said otherwise:
 
     * ``owe``: a data frame came, or credits were freed.
-    * ``paid``: a data frame carries the acknowledgement. It must look that up in the clock in which this is taken or
+    * ``paid``: a data frame carries the acknowledgement and the credits of one class. It must look that up in the clock in which this is taken or
       later; so nothing that is owed is taken for paid.
     * ``due``: an acknowledgement is to be sent by itself. Taking it counts as sending, so what it says must be asked of
       the ``Receiver`` afterwards. It stays offered if a data frame pays meanwhile, or the connection ends.
@@ -51,7 +51,7 @@ class Acknowledger(wiring.Component):
     def __init__(self, queue_pairs: int) -> None:
         self.bits = bits = qp_bits(queue_pairs)
         qp = layouts.qp_layout(bits)
-        self.inputs = {"owe": layouts.owe_layout(bits), "paid": qp, "open": qp, "shut": qp}
+        self.inputs = {"owe": layouts.owe_layout(bits), "paid": layouts.paid_layout(bits), "open": qp, "shut": qp}
         super().__init__(
             {
                 **{name: In(stream.Signature(shape)) for name, shape in self.inputs.items()},
@@ -66,7 +66,8 @@ class Acknowledger(wiring.Component):
                     "is_urgent": 1,
                     "is_late": 1,  # the first thing owed waits for longer than it may
                     "is_silent": 1,  # no acknowledgement was sent for too long
-                    "owed": range(OWED_MAX + 1),
+                    "owed": range(OWED_MAX + 1),  # data frames
+                    "credits": CLASSES,  # classes of which credits were freed
                     "since": _STAMP_BITS,
                     "last": _STAMP_BITS,
                 }
@@ -136,20 +137,31 @@ class Acknowledger(wiring.Component):
 
     def _do(self, m: Module, kinds: data.View) -> None:
         """Change the state as the event demands."""
-        state, is_enough = self._state, Signal()
-        m.d.comb += is_enough.eq(state.owed + 1 >= self.cfg.ack_every)
+        state, event, is_enough, is_first = self._state, self._event, Signal(), Signal()
+        its_class = Cat(event.traffic_class == number for number in range(CLASSES))
+        left = state.credits & ~its_class
+        m.d.comb += [
+            is_enough.eq(~event.is_credit & (state.owed + 1 >= self.cfg.ack_every)),
+            is_first.eq((state.owed == 0) & (state.credits == 0)),
+        ]
         with m.State("DO"):
             m.next = "STORE"
             with m.If(kinds.look):
                 m.next = "COMPARE"
             with m.If(kinds.owe):
                 m.d.sync += state.is_urgent.eq(state.is_urgent | self._event.urgent | is_enough)
-                with m.If(state.owed != OWED_MAX):
+                with m.If(event.is_credit):
+                    m.d.sync += state.credits.eq(state.credits | its_class)
+                with m.Elif(state.owed != OWED_MAX):
                     m.d.sync += state.owed.eq(state.owed + 1)
-                with m.If(state.owed == 0):
+                with m.If(is_first):
                     m.d.sync += state.since.eq(self._now)
-            with m.If(kinds.taken | kinds.open | kinds.paid & ~state.is_urgent):
-                m.d.sync += [state.owed.eq(0), state.is_urgent.eq(0), state.is_late.eq(0)]
+            with m.If(kinds.paid & ~state.is_urgent):
+                m.d.sync += [state.owed.eq(0), state.credits.eq(left)]
+                with m.If(left == 0):
+                    m.d.sync += state.is_late.eq(0)
+            with m.If(kinds.taken | kinds.open):
+                m.d.sync += [state.owed.eq(0), state.credits.eq(0), state.is_urgent.eq(0), state.is_late.eq(0)]
             with m.If(kinds.taken | kinds.open):
                 m.d.sync += [state.last.eq(self._now), state.is_silent.eq(0)]
             for kind, is_open in ((kinds.open, 1), (kinds.shut, 0)):
@@ -159,10 +171,11 @@ class Acknowledger(wiring.Component):
     def _look(self, m: Module) -> None:
         """Compare the times; what has passed stays passed, however long the connection is not looked at again."""
         state, cfg, waited, silent = self._state, self.cfg, Signal(_STAMP_BITS), Signal(_STAMP_BITS)
+        owes = (state.owed != 0) | (state.credits != 0)
         m.d.sync += [waited.eq(self._now - state.since), silent.eq(self._now - state.last)]
         with m.State("COMPARE"):
             m.d.sync += [
-                state.is_late.eq(state.is_late | (state.owed != 0) & (waited >= cfg.ack_delay)),
+                state.is_late.eq(state.is_late | owes & (waited >= cfg.ack_delay)),
                 state.is_silent.eq(state.is_silent | (cfg.sync_interval != 0) & (silent >= cfg.sync_interval)),
             ]
             m.next = "STORE"

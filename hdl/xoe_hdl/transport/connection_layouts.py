@@ -31,7 +31,9 @@ class Action(IntEnum):
     CLOSE = 2
 
 
-CONNECTION_CFG = data.StructLayout({"open_timeout": CLOCK_BITS, "retries": RETRY_BITS, "window": WINDOW_BITS})
+CONNECTION_CFG = data.StructLayout(
+    {"open_timeout": CLOCK_BITS, "silence_timeout": CLOCK_BITS, "retries": RETRY_BITS, "window": WINDOW_BITS}
+)
 """As in ``xoe.transport.TransportSettings``; ``window`` is what this end offers, in frames."""
 
 
@@ -60,10 +62,16 @@ def epoch_layout(bits: int) -> data.StructLayout:
     return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS})
 
 
+def heard_layout(bits: int) -> data.StructLayout:
+    """The other end of a connection was heard, in this clock."""
+    return data.StructLayout({"valid": 1, "qp": bits})
+
+
 def sender_layout(bits: int) -> data.StructLayout:
-    """For the sending end: the epoch that its frames have, and what the other end grants."""
+    """For the sending end: both epochs, the other's being that of the frames it sends, and what that end grants."""
     granted = ("credit_size", "credit_request", "credit_response", "credit_atomic", "atomic_slots", "window")
-    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, **{name: BODY[name] for name in granted}})
+    epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
+    return data.StructLayout({"qp": bits, **epochs, **{name: BODY[name] for name in granted}})
 
 
 def entry_layout() -> data.StructLayout:

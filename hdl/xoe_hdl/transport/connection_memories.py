@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -12,9 +12,9 @@ from xoe.cyclic import EPOCH_BITS
 from xoe.transport import RETRIES_MAX
 
 from . import connection_layouts as layouts
-from .connection_layouts import CLOCK_BITS, PEER
+from .connection_layouts import BODY, CLOCK_BITS, PEER
 
-VIEWS = ("transmit", "requester", "tags", "parser")
+VIEWS = ("transmit", "notes", "requester", "tags", "parser", "reader")
 
 STAMP_BITS = CLOCK_BITS + 1  # so that the longest time is passed long before the clock is round
 
@@ -24,6 +24,7 @@ _KEPT = {
     "is_timed": 1,
     "started": STAMP_BITS,
     "peer_epoch": EPOCH_BITS,
+    "atomic_slots": BODY["atomic_slots"],
     **PEER,
 }
 
@@ -37,6 +38,8 @@ class ConnectionMemories(wiring.Component):
     ``load`` puts there what ``fetch_qp`` said a clock before; ``change`` puts ``changed`` there; ``store`` writes it
     back, and to the views, in which a connection is open if its phase says so. ``close`` writes to the views alone that
     it is not. The epochs outlive a reset.
+
+    ``heard`` notes ``now`` for a connection, ``hears`` for ``qp`` if ``heard`` does not; ``heard_at`` goes with ``state``.
     """
 
     def __init__(self, bits: int) -> None:
@@ -52,6 +55,10 @@ class ConnectionMemories(wiring.Component):
                 "qp": In(bits),
                 "store": In(1),
                 "close": In(1),
+                "now": In(STAMP_BITS),
+                "heard": In(layouts.heard_layout(bits)),
+                "hears": In(1),
+                "heard_at": Out(STAMP_BITS),
                 **views,
             }
         )
@@ -79,8 +86,22 @@ class ConnectionMemories(wiring.Component):
             m.d.sync += [state.epoch.eq(read_epoch.data), self.is_clearing.eq(0)]
         with m.If(self.change):
             m.d.sync += state.eq(self.changed)
+        self._listen(m)
         self._show(m)
         return m
+
+    def _listen(self, m: Module) -> None:
+        """When each connection was heard last."""
+        m.submodules.times = times = Memory(shape=STAMP_BITS, depth=1 << self.bits, init=[])
+        read, write = times.read_port(), times.write_port()
+        m.d.comb += [
+            read.addr.eq(self.fetch_qp),
+            write.addr.eq(Mux(self.heard.valid, self.heard.qp, self.qp)),
+            write.data.eq(self.now),
+            write.en.eq(self.heard.valid | self.hears),
+        ]
+        with m.If(self.load):
+            m.d.sync += self.heard_at.eq(read.data)
 
     def _show(self, m: Module) -> None:
         """The views: they may be looked at in any clock."""
@@ -88,7 +109,7 @@ class ConnectionMemories(wiring.Component):
         write = table.write_port()
         m.d.comb += [write.addr.eq(self.qp), write.en.eq(self.store | self.close)]
         m.d.comb += write.data.is_open.eq((self.state.phase == State.OPEN) & ~self.close)
-        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", *PEER)]
+        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", "atomic_slots", *PEER)]
         for name in VIEWS:
             read = table.read_port()
             m.d.comb += read.addr.eq(getattr(self, f"{name}_qp"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, Value
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Const, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from xoe.config import WINDOW_MAX, credits_needed
 from xoe.connection import Notice, State
 from xoe.cyclic import EPOCH_BITS
+from xoe.offer import CREDIT_SIZE_LOGS
 from xoe.wire import Message
 
 from . import connection_layouts as layouts
@@ -38,10 +42,12 @@ class Rules(wiring.Component):
     """A free-running pipeline, whose outputs are right from the fourth clock on in which the inputs stand still.
 
     ``is_drained`` may come two clocks after the other inputs. ``changed`` is the state afterwards; ``is_stranger``: it
-    is a control frame of somebody else.
+    is a control frame of somebody else; ``is_bad_offer``: an OPEN that cannot be used, because it does not hold frames
+    with ``largest`` bytes of operations, by class, or is out of bounds.
     """
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, largest: Sequence[int]) -> None:
+        self._largest = tuple(largest)
         super().__init__(
             {
                 "event": In(layouts.event_layout(bits)),
@@ -49,21 +55,33 @@ class Rules(wiring.Component):
                 "kind": In(KINDS),
                 "is_drained": In(1),
                 "cfg": In(CONNECTION_CFG),
+                "heard_at": In(STAMP_BITS),
+                "now": Out(STAMP_BITS),
                 "plan": Out(PLAN),
                 "changed": Out(STATE),
                 "is_stranger": Out(1),
+                "is_bad_offer": Out(1),
             }
         )
         self._proposal = Signal(EPOCH_BITS)
-        self._now = Signal(STAMP_BITS)
-        names = ("is_known", "knows_peer", "echoes_epoch", "echoes_proposal", "proposes", "is_overdue", "may_ask")
-        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open"), 1)))
+        names = (
+            "is_known",
+            "knows_peer",
+            "echoes_epoch",
+            "echoes_proposal",
+            "proposes",
+            "is_overdue",
+            "is_silent",
+            "may_ask",
+        )
+        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open", "is_sound"), 1)))
 
     def elaborate(self, platform: object) -> Module:
         """Compare, then decide; what is not said stays."""
         m = Module()
         kind, phase = self.kind, self.state.phase
-        m.d.sync += self._now.eq(self._now + 1)
+        is_open_frame = self.event.message == Message.OPEN
+        m.d.sync += self.now.eq(self.now + 1)
         self._compare(m)
         m.d.sync += [
             self.plan.eq(0),
@@ -71,17 +89,20 @@ class Rules(wiring.Component):
             self.plan.echo.eq(self.event.epoch),
             self.changed.eq(self.state),
             self.is_stranger.eq(kind.control & (phase != State.CLOSED) & ~self._is.is_known),
+            self.is_bad_offer.eq(kind.control & self._is.is_known & is_open_frame & ~self._is.is_sound),
         ]
         with m.If(kind.connect):
             self._connect(m)
         with m.If(kind.look & self._is.is_overdue):
             self._time(m)
-        with m.If(kind.failed & (phase == State.OPEN) & self._is.knows_peer):
+        # What was heard last may be of a later clock than the one in which it is looked at.
+        is_lost = kind.failed & self._is.knows_peer | kind.look & self._is.is_silent
+        with m.If(is_lost & (phase == State.OPEN)):
             self._void(m, State.LISTENING, Notice.LOST)
         with m.If(kind.unaccepted & self._is.proposes & self._may_answer() & self._is.may_open):
             self._say(m, Message.OPEN, self._proposal)
         with m.If(kind.control & self._is.is_known):
-            with m.If((self.event.message == Message.OPEN) & self._may_answer()):
+            with m.If(is_open_frame & self._may_answer() & self._is.is_sound):
                 self._on_open(m)
             with m.If(self._is.knows_peer & self._is.echoes_epoch):
                 self._on_close(m)
@@ -89,11 +110,13 @@ class Rules(wiring.Component):
 
     def _compare(self, m: Module) -> None:
         event, state, found = self.event, self.state, self._is
-        age = Signal(STAMP_BITS)
+        age, silence = Signal(STAMP_BITS), Signal(STAMP_BITS)
         is_next = state.phase != State.OPENING
         m.d.sync += [
             self._proposal.eq(state.epoch + is_next),
-            age.eq(self._now - state.started),
+            age.eq(self.now - state.started),
+            silence.eq(self.now - self.heard_at),
+            found.is_silent.eq((silence >= self.cfg.silence_timeout) & (self.cfg.silence_timeout != 0)),
             found.is_overdue.eq(state.is_timed & (age >= self.cfg.open_timeout)),
             found.may_ask.eq(state.asked <= self.cfg.retries),
             found.is_known.eq(sum((event[name] != state[name] for name in PEER), Value.cast(0)) == 0),
@@ -103,6 +126,29 @@ class Rules(wiring.Component):
             found.proposes.eq(event.epoch == self._proposal),
             # What an open connection has in the buffer is of this incarnation.
             found.may_open.eq(self.is_drained | (state.phase == State.OPEN)),
+        ]
+
+        self._look_at_offer(m)
+
+    def _look_at_offer(self, m: Module) -> None:
+        """Whether it is within bounds, and holds the largest frame of each class."""
+        event, fits = self.event, []
+        place = (event.credit_size - CREDIT_SIZE_LOGS[0])[:3]
+        for name, size in zip(("request", "response", "atomic"), self._largest, strict=True):
+            least = Signal(BODY["credit_request"], name=f"least_{name}")
+            needed = [credits_needed(size, 1 << log) for log in CREDIT_SIZE_LOGS]
+            m.d.sync += least.eq(Array(Const(each, len(least)) for each in [*needed, needed[-1]])[place])
+            fits.append(event[f"credit_{name}"] >= least)
+        is_bounded = Signal()
+        m.d.sync += [
+            is_bounded.eq(
+                (event.credit_size >= CREDIT_SIZE_LOGS[0])
+                & (event.credit_size <= CREDIT_SIZE_LOGS[-1])
+                & (event.window != 0)
+                & (event.window <= WINDOW_MAX)
+                & (event.atomic_slots != 0)
+            ),
+            self._is.is_sound.eq(is_bounded & fits[0] & fits[1] & fits[2]),
         ]
 
     def _may_answer(self) -> Value:
@@ -152,6 +198,7 @@ class Rules(wiring.Component):
             self._say(m, Message.OPEN, self._proposal, echoes=True)
             m.d.sync += [plan.is_open.eq(1), plan.says.eq(~event.is_open), plan.opens.eq(1)]
             m.d.sync += [self.changed.epoch.eq(self._proposal), self.changed.peer_epoch.eq(event.epoch)]
+            m.d.sync += self.changed.atomic_slots.eq(event.atomic_slots)
             m.d.sync += [self.changed.phase.eq(State.OPEN), self.changed.is_timed.eq(0)]
             m.d.sync += [plan.shuts.eq(is_open), plan.notifies.eq(is_open), plan.notice.eq(Notice.PEER_RESET)]
 
@@ -183,7 +230,7 @@ class Rules(wiring.Component):
             m.d.sync += self.plan.echo.eq(self.state.peer_epoch)
         m.d.sync += [
             self.changed.is_timed.eq(1),
-            self.changed.started.eq(self._now),
+            self.changed.started.eq(self.now),
             self.changed.asked.eq(1 if is_first else self.state.asked + 1),
         ]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.config import check_range
 from xoe.connection import Notice, State
+from xoe.offer import LARGEST
 
 from ..layouts import counters
 from . import connection_layouts as layouts
@@ -41,20 +44,24 @@ class Connections(wiring.Component):
       comes before the last ``shut`` was taken by all.
     * ``drained_qp`` (no stream), and up to three clocks later ``is_drained``: as the ``Receiver`` has it.
     * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester``, ``tags`` and ``parser``.
-    * ``cfg``: no stream; ``counters.stranger``: control frames of others.
+    * ``heard``, valid for a clock: something came from the other end of a connection that is open. If nothing does for
+      ``cfg.silence_timeout`` clocks (0: ever), it ends.
+    * ``cfg``: no stream; ``counters``: control frames of others, and offers that cannot be used.
 
     Everything is closed after a reset, but the epochs go on. While an output is not taken, all waits.
 
     Args:
         queue_pairs: a power of two, 1..256.
         counter_width: bits of a counter; counters wrap.
+        largest: bytes of operations, by class, in the largest frame: an offer that does not hold it is refused.
 
     Raises:
         ConfigError: a parameter out of bounds.
     """
 
-    def __init__(self, queue_pairs: int, counter_width: int = 32) -> None:
+    def __init__(self, queue_pairs: int, counter_width: int = 32, largest: Sequence[int] = LARGEST) -> None:
         self.bits = bits = qp_bits(queue_pairs)
+        self._largest = largest
         check_range("counter_width", counter_width, 2, 64)
         self.inputs = {
             "s_axis_connect": layouts.connect_layout(bits),
@@ -71,11 +78,12 @@ class Connections(wiring.Component):
                 **{f"shut_{part}": Out(stream.Signature(qp_layout(bits))) for part in PARTS},
                 "m_axis_notice": Out(stream.Signature(layouts.notice_layout(bits))),
                 "answers": Out(stream.Signature(layouts.answer_layout(bits))),
+                "heard": In(layouts.heard_layout(bits)),
                 "drained_qp": Out(bits),
                 "is_drained": In(1),
                 **views,
                 "cfg": In(CONNECTION_CFG),
-                "counters": Out(counters("stranger", width=counter_width)),
+                "counters": Out(counters("stranger", "bad_offer", width=counter_width)),
             }
         )
         self._event, self._plan = Signal(layouts.event_layout(bits)), Signal(PLAN)
@@ -85,7 +93,7 @@ class Connections(wiring.Component):
         """Fetch, look, decide, and carry out."""
         m = Module()
         m.submodules.memories = memories = ConnectionMemories(self.bits)
-        m.submodules.rules = rules = Rules(self.bits)
+        m.submodules.rules = rules = Rules(self.bits, self._largest)
         look = {"look": qp_layout(self.bits)}
         m.submodules.intake = intake = Intake({**self.inputs, **look}, self._event.shape())
         for name in self.inputs:
@@ -112,6 +120,9 @@ class Connections(wiring.Component):
             rules.kind.eq(intake.served),
             rules.is_drained.eq(self.is_drained),
             rules.cfg.eq(self.cfg),
+            rules.heard_at.eq(memories.heard_at),
+            memories.now.eq(rules.now),
+            memories.heard.eq(self.heard),
         ]
         for name in VIEWS:
             m.d.comb += getattr(memories, f"{name}_qp").eq(getattr(self, f"{name}_qp"))
@@ -129,7 +140,8 @@ class Connections(wiring.Component):
             values = {
                 "seq": event.first_seq,
                 "credits": event.first_credit,
-                "epoch": event.epoch if part == "sender" else plan.epoch,
+                "epoch": plan.epoch,
+                "peer_epoch": event.epoch,
                 "window": event.window if part == "sender" else self.cfg.window,
             }
             m.d.comb += [
@@ -151,6 +163,8 @@ class Connections(wiring.Component):
             m.d.comb += [memories.change.eq(1), memories.changed.eq(rules.changed)]
             with m.If(rules.is_stranger):
                 m.d.sync += self.counters.stranger.eq(self.counters.stranger + 1)
+            with m.If(rules.is_bad_offer):
+                m.d.sync += self.counters.bad_offer.eq(self.counters.bad_offer + 1)
             m.d.sync += self._told.eq(0)
             m.next = "STORE"
             with m.If(rules.plan.opens):
@@ -196,8 +210,9 @@ class Connections(wiring.Component):
         with m.State("OPEN"), m.If(self._tell_parts(m, "open")):
             m.next = "STORE"
         with m.State("STORE"):
-            m.d.comb += memories.store.eq(1)
-            m.next = "SAY"
+            m.d.comb += [memories.store.eq(1), memories.hears.eq(self._plan.opens)]
+            with m.If(~(self._plan.opens & self.heard.valid)):  # which would be noted instead
+                m.next = "SAY"
 
     def _tell(self, m: Module) -> None:
         """Answer the other end, then tell the user: at first what ended, then what began."""

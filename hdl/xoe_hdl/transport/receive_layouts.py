@@ -72,8 +72,8 @@ def reported_layout(bits: int, window: int) -> data.StructLayout:
 
 
 def owe_layout(bits: int) -> data.StructLayout:
-    """The other end is to be told something; ``urgent``: at once."""
-    return data.StructLayout({"qp": bits, "urgent": 1})
+    """The other end is to be told something: of a data frame, or of credits of a class; ``urgent``: at once."""
+    return data.StructLayout({"qp": bits, "urgent": 1, "is_credit": 1, "traffic_class": CLASS_BITS})
 
 
 def paid_layout(bits: int) -> data.StructLayout:

@@ -154,7 +154,9 @@ class Returns(wiring.Component):
             m.d.sync += [
                 self.owe.valid.eq(is_current),
                 self.owe.payload.qp.eq(self._event.qp),
-                self.owe.payload.urgent.eq(is_urgent),
+                self.owe.payload.urgent.eq(is_urgent | self._event.reconciles),
+                self.owe.payload.is_credit.eq(1),
+                self.owe.payload.traffic_class.eq(self._event.traffic_class),
             ]
             m.next = "TAKE"
 
