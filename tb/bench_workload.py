@@ -109,9 +109,9 @@ class Run:
             before = self.completed
             await ClockCycles(self.sides[0].dut.clk, PATIENCE)
             if self.completed == before:
-                raise TimeoutError(
-                    f"nothing completed for {PATIENCE} clocks; {self.completed} of {self.total} operations are complete"
-                )
+                counts = [f"NIC {nic}: {_nonzero(side)}" for nic, side in enumerate(self.sides)]
+                progress = f"{self.completed} of {self.total} operations are complete"
+                raise TimeoutError("\n".join([f"nothing completed for {PATIENCE} clocks; {progress}", *counts]))
 
     def _show_progress(self) -> None:
         step = max(1, self.total // 20)
@@ -211,6 +211,12 @@ def _drops(sides: list[NicSide]) -> dict[str, int]:
     return dict(total)
 
 
+def _nonzero(side: NicSide) -> str:
+    """Every counter of a NIC that is not 0."""
+    found = [(name, count) for block, counters in side.counters().items() for name, count in _flat(block, counters)]
+    return ", ".join(f"{name} {count}" for name, count in found if count)
+
+
 def _flat(prefix: str, counters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """All counters of a block and its parts, by their whole names."""
     for name, count in counters.items():
@@ -287,7 +293,9 @@ async def workload(dut) -> None:
     await connect(work, sides)
     with open(options["progress"], "a") as progress:
         run = Run(work, prediction, sides, progress)
-        await run.carry()
+        try:
+            await run.carry()
+        finally:
+            write_pcap(output / "wire.pcap", sides)
     compared = run.compare_memories()
     (output / "result.json").write_text(json.dumps(figures(run, width, compared) | {"injected": injected(links)}))
-    write_pcap(output / "wire.pcap", sides)

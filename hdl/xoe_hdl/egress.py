@@ -15,7 +15,7 @@ from .framer.gatherer import NOTES, REQUESTS, RESPONSES
 from .layouts import CFG, axis, operation_beat
 from .transport import connection_layouts as layouts
 from .transport.gate import Gate
-from .transport.layouts import qp_bits
+from .transport.layouts import CLASSES, qp_bits
 from .transport.notes import Notes
 from .transport.outlet import Outlet
 from .transport.page_store import POWERS
@@ -36,7 +36,13 @@ def resend_pages(config: NicConfig) -> tuple[int, int]:
         ConfigError: more than the buffer can have.
     """
     largest = frame_pages(config.data_width, config.mtu)
-    most = max(config.resend_buffer // PAGE, largest)
+    least = CLASSES * largest
+    most = config.resend_buffer // PAGE
+    if most < least:
+        raise ConfigError(
+            f"resend_buffer must be at least {least * PAGE} bytes, so that a frame of each class fits (mtu {config.mtu}), "
+            f"not {config.resend_buffer}"
+        )
     # A frame may take a page more than was set aside for it, as its operations begin inside a wide row.
     needed = config.queue_pairs * (most + most // largest) + SPARE * largest
     if needed > POWERS[-1]:

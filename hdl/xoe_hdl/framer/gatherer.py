@@ -35,10 +35,10 @@ def room_within(mtu: ValueLike) -> Value:
 class Gatherer(wiring.Component):
     """Takes operations from three inputs and says where each of their beats goes.
 
-    ``notes`` are frames by themselves, given as operations, which go before all others; where an operation has its
-    header a note has ``note_body``, which stands until the note ``leaves``. A frame has operations of one input and one
-    route, no more than go with one that has ``room`` words of data (one that has more gets a frame of its own). It is
-    closed, always between two operations,
+    ``notes`` are frames by themselves, given as operations of one beat, which go before all others; where an operation
+    has its header a note has ``note_body``, which stands until the note ``leaves``. A frame has operations of one input
+    and one route, no more than go with one that has ``room`` words of data (one that has more gets a frame of its own).
+    It is closed, always between two operations,
 
     * when the next one of its input does not match or fit;
     * when no further one is there and another input has one that may begin a frame;
@@ -110,7 +110,8 @@ class Gatherer(wiring.Component):
         has_enough, is_open_for_more, discards = Signal(), Signal(), Signal()
         is_first_free = (pending == 0) | (pending == 1) & ~self._is_open
         m.d.comb += [
-            is_open_for_more.eq(self._is_open & (self._inside | ~(self.hungry & has_enough))),
+            # A note has one beat, and nothing joins it.
+            is_open_for_more.eq(self._is_open & (self._source != NOTES) & (self._inside | ~(self.hungry & has_enough))),
             goes_on.eq(is_open_for_more & chosen.hints.same_route & chosen.hints.fits),
             is_over.eq(self._is_open & ~self._inside & ~chosen.valid & (self.hungry | other)),
             self.close.eq(is_over | self._is_open & chosen.valid & ~goes_on),

@@ -57,15 +57,16 @@ def add_shut(c: Context, ending: stream.Interface) -> None:
 def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
     """GRANT to GRANTED: permit each class one more frame if it has credits, window and room for the largest there is.
 
-    A permit reserves all three until its frame is committed. ``frame_pages`` is what the largest frame takes,
-    ``most_pages`` what a connection may have outstanding.
+    A permit reserves all three until its frame is committed. A second one is given only if there is room for every
+    class besides, so that none is kept from sending by what others may send and do not. ``frame_pages`` is what the
+    largest frame takes, ``most_pages`` what a connection may have outstanding: at least a frame of each class.
     """
     m, s = c.m, c.s
     in_use = Signal(data.ArrayLayout(CREDIT_BITS, CLASSES))
     fits = Signal(CLASSES)
     permits = Signal(range(CLASSES * PERMITS_MAX + 1))
     frames = Signal(WINDOW_BITS + 1)
-    has_room = Signal()
+    has_room, has_plenty = Signal(), Signal()
     number = Signal(range(CLASSES))
     with m.State("GRANT"):
         for at, credit in enumerate(s.credits):
@@ -83,11 +84,13 @@ def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
         m.next = "ROOM"
     with m.State("ROOM"):
         m.d.sync += has_room.eq((frames < s.window) & (s.pages <= most_pages - frame_pages))
+        m.d.sync += has_plenty.eq((frames + CLASSES - 1 < s.window) & (s.pages + CLASSES * frame_pages <= most_pages))
         m.next = "GRANTED"
     with m.State("GRANTED"):
         with m.Switch(number):
             for at, credit in enumerate(s.credits):
-                with m.Case(at), m.If(fits[at] & has_room & c.is_usable):
+                may_have = has_plenty | has_room & (credit.permits == 0)
+                with m.Case(at), m.If(fits[at] & may_have & c.is_usable):
                     m.d.sync += [credit.permits.eq(credit.permits + 1), credit.granted.eq(credit.granted + 1)]
                     m.d.sync += [frames.eq(frames + 1), s.pages.eq(s.pages + frame_pages)]
                     c.write_grant(at, credit.granted + 1)

@@ -60,7 +60,7 @@ class Sender(wiring.Component):
         pages: of the retransmit buffer, a power of two from 4 to 4096.
         page_words: 8-byte words of a page, a power of two.
         mtu: of the largest frame, bytes.
-        most_pages: that a connection may have outstanding; at least those of one largest frame.
+        most_pages: that a connection may have outstanding; at least those of a largest frame for each class.
         counter_width: bits of each counter.
 
     Raises:
@@ -83,7 +83,7 @@ class Sender(wiring.Component):
         check_choice("page_words", page_words, tuple(1 << bits for bits in range(2, 9)))
         check_range("mtu", mtu, MTU_MIN, MTU_MAX)
         self.frame_pages = credits_needed(mtu - FrameHeader.SIZE - CRC_SIZE, 8 * page_words)
-        check_range("most_pages", most_pages, self.frame_pages, pages)
+        check_range("most_pages", most_pages, CLASSES * self.frame_pages, pages)
         self.queue_pairs, self.window, self.pages, self.most_pages = queue_pairs, window, pages, most_pages
         confirmed = {"valid": 1, "qp": qp_bits(queue_pairs), "atomics": ATOMICS_BITS}
         super().__init__(
