@@ -38,6 +38,7 @@ from xoe_tb.bench import CLOCK_NS
 from xoe_tb.lossy_link import LossyLink
 from xoe_tb.nic import NicSide
 
+CONNECT_CLOCKS = 400_000
 PATIENCE = 50_000  # clocks without a completion that are called a hang
 MISMATCHES_MAX = 10  # told one by one; the rest are counted
 IDS = 1 << 16
@@ -252,6 +253,13 @@ def injected(links: list[LossyLink]) -> dict[str, int]:
     return {action.value: sum(link.injector.counts[action] for link in links) for action in Action if links}
 
 
+async def _limit(dut, sides: list[NicSide]) -> None:
+    """Opening takes no longer than this, however many of its frames are lost."""
+    await ClockCycles(dut.clk, CONNECT_CLOCKS)
+    counts = [f"NIC {nic}: {_nonzero(side)}" for nic, side in enumerate(sides)]
+    raise TimeoutError("\n".join([f"not all connections are open after {CONNECT_CLOCKS} clocks", *counts]))
+
+
 async def connect(work: Workload, sides: list[NicSide]) -> None:
     """Open every connection, from one end; wait for both.
 
@@ -290,7 +298,9 @@ async def workload(dut) -> None:
     for index, side in enumerate(sides):
         await side.write_translations(translations(work, index))
         await side.write_windows(windows(work, index))
+    watch = cocotb.start_soon(_limit(dut, sides))
     await connect(work, sides)
+    watch.cancel()
     with open(options["progress"], "a") as progress:
         run = Run(work, prediction, sides, progress)
         try:

@@ -31,6 +31,7 @@ CREDIT_LIMIT_MAX = (1 << 12) - 1
 BUFFER_OVERHEAD = 32  # bytes that a frame takes in a buffer besides its operations
 BUFFER_MAX = (1 << 40) - 1  # bytes
 ATOMIC_SIZE = OperationHeader.SIZE + 2 * GRID  # bytes of the largest atomic, a compare-and-swap
+RESEND_FRAMES = 8  # of the largest size, for each connection: three are set aside for one to come of each class
 SPARE_FRAMES = 2  # of the largest size, in the receive buffer: one arrives while one that is not kept is judged
 
 
@@ -55,7 +56,7 @@ class NicConfig:
         mtu: the largest Ethernet payload that buffers are made for, 256..9000 bytes, a multiple of 8.
         counter_width: bits of every counter, 2..64; counters wrap.
         window: frames of a connection that may be without acknowledgement, 1..128.
-        resend_buffer: bytes of frames without acknowledgement for each connection; 0: four of the largest frames.
+        resend_buffer: bytes of frames without acknowledgement for each connection; 0: eight of the largest frames.
         receive_buffer: bytes of frames that came and wait, for all connections; 0: as many as are granted.
         credit_size: bytes that a credit is worth, a power of two from 32 to 2048.
         credit_request: credits of class 0 for each connection, 1..4095; 0: two of the largest frames.
@@ -135,7 +136,7 @@ class NicConfig:
     def _check_buffers(self) -> None:
         """Check, and choose, the sizes of both buffers."""
         frame = self.payload_max + BUFFER_OVERHEAD
-        self._choose("resend_buffer", 4 * frame, BUFFER_MAX)
+        self._choose("resend_buffer", RESEND_FRAMES * frame, BUFFER_MAX)
         if self.resend_buffer < frame:
             raise ConfigError(
                 f"resend_buffer must be at least {frame} bytes to hold the largest frame (mtu {self.mtu}), not "

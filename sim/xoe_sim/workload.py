@@ -1,8 +1,8 @@
 """From a trace to what each NIC is told to do: addresses, pages, windows, commands.
 
 Ranks are placed on the NICs in equal blocks. A rank's memory is a region padded to a power of two, the regions of a
-NIC laid end to end, as in an xGMI hive. A region begins with the counter that says how many messages have arrived,
-and then has the rank's receive buffers, message after message.
+NIC laid end to end, as in an xGMI hive. A region begins with counters that say how many messages of each sender have
+arrived, and then has the rank's receive buffers, message after message.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .trace import Message, RecordedRead, Trace, TraceError
 RANKS = 8
 PAGE_MIN = 12  # log2 of the smallest page that the CAM can hold
 MEMORY_MAX = 1 << 27  # bytes of a NIC's memory that a run fills and compares
-COUNTER = 0  # offset of a rank's counter in its region
+COUNTERS = 0  # offset of a rank's counters in its region, 8 bytes for each sender
 BUFFERS = 4096  # offset of its receive buffers
 VIRTUAL_BASE = 1 << 44
 ALL_RIGHTS = Rights.READ | Rights.WRITE | Rights.ATOMIC
@@ -108,8 +108,8 @@ def _from_messages(trace: Trace, seed: int, nics: int) -> Workload:
     memory = [bytearray(rng.randbytes(place.ranks_per_nic << place.region_log2)) for _ in range(nics)]
     for nic in memory:
         for rank in range(place.ranks_per_nic):
-            counter = (rank << place.region_log2) + COUNTER
-            nic[counter : counter + 8] = bytes(8)
+            counters = (rank << place.region_log2) + COUNTERS
+            nic[counters : counters + 8 * RANKS] = bytes(8 * RANKS)
     phases = []
     crossing = [message for message in trace.messages if place.crosses(message)]
     if not crossing:
@@ -192,7 +192,8 @@ def _steps(message: Message, place: _Placement, rng: random.Random) -> list[Step
             found.append(step(Opcode.READ, address, length))
         else:
             found.append(step(Opcode.WRITE, address, length, rng.randbytes(length)))
-    counter = place.region(message.dst_rank) + COUNTER
+    # A counter for each sender: what an atomic finds depends on those of its own connection alone, whose order is kept.
+    counter = place.region(message.dst_rank) + COUNTERS + 8 * message.src_rank
     return [*found, step(Opcode.ADD, counter, 8, (1).to_bytes(8, "little"))]
 
 
