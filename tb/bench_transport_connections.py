@@ -8,7 +8,7 @@ from random import Random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, QUEUE_PAIRS, Bench, Model
+from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, QUEUE_PAIRS, VIEWS, Bench, Model
 from xoe.connection import State
 from xoe.cyclic import after
 from xoe.wire import ControlBody, Message
@@ -120,7 +120,7 @@ async def a_reset_in_the_middle_opens_nothing(dut):
     )
     await ClockCycles(dut.clk, 100)
     assert dut.open_sender_tvalid.value == 1
-    for name in ("transmit", "requester", "parser"):
+    for name in VIEWS:
         assert getattr(dut, f"{name}_is_open").value == 0
     await bench.reset()
     bench.sinks["open_sender"].pause = PAUSES["never"](bench.rng)
@@ -138,8 +138,8 @@ async def the_table_is_closed_while_the_parts_are_told(dut):
     await bench.connect(0, Action.LISTEN)
     model = bench.ends[0].model
     await bench.control(0, ControlBody(epoch=7, is_open=1, **sound_offer(bench.rng)), model.proposal)
-    views = [getattr(dut, f"{name}_is_open") for name in ("transmit", "requester", "parser")]
-    assert [view.value for view in views] == [1, 1, 1]
+    views = [getattr(dut, f"{name}_is_open") for name in VIEWS]
+    assert [view.value for view in views] == [1] * len(VIEWS)
     slow = [bench.sinks[name] for prefix in ("shut", "open") for name in bench.sinks if name.startswith(prefix)]
     for sink in slow:
         sink.pause = lambda: True
@@ -151,10 +151,10 @@ async def the_table_is_closed_while_the_parts_are_told(dut):
     for sink in slow:
         for _ in range(40):
             await bench.edge
-            assert [view.value for view in views] == [0, 0, 0]
+            assert [view.value for view in views] == [0] * len(VIEWS)
         sink.pause = PAUSES["never"](bench.rng)
     await ClockCycles(dut.clk, 40)
-    assert [view.value for view in views] == [1, 1, 1]
+    assert [view.value for view in views] == [1] * len(VIEWS)
     model.epoch = model.proposal
 
 

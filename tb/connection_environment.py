@@ -27,6 +27,7 @@ INPUTS = {
     "unaccepted": layouts.epoch_layout(BITS),
 }
 PARTS = ("receiver", "sender", "acknowledger")
+VIEWS = ("transmit", "requester", "tags", "parser")
 BEGINS = layouts.begin_layouts(BITS)
 WINDOW = 64
 LOOKS = 20 * (1 << BITS) + 40  # clocks by which a time-out may be late, if nothing is held back
@@ -78,7 +79,7 @@ class Bench:
         self.strangers = 0
         self.drains = True
         dut.is_drained.value = 1
-        for name in ("transmit", "requester", "parser"):
+        for name in VIEWS:
             getattr(dut, f"{name}_qp").value = 0
         if _benches:  # the test before this one
             _benches.pop().keep_epochs()
@@ -192,7 +193,7 @@ class Bench:
         for queue in (*self.out.values(), model.outbox, model.notices):
             queue.clear()
         assert self.dut.counters_stranger.value.to_unsigned() == self.strangers % (1 << COUNTER_WIDTH)
-        for name in ("transmit", "requester", "parser"):
+        for name in VIEWS:
             await self.check_view(name, qp)
 
     def _answer(self, qp: int, control: Control) -> dict[str, int]:
@@ -230,7 +231,9 @@ class Bench:
         found = read_struct(self.dut, name, layouts.entry_layout())
         assert found["is_open"] == (end.model.state is State.OPEN)
         if found["is_open"]:
-            assert found == {"is_open": 1, "epoch": end.model.epoch, "peer_epoch": end.model.peer_epoch, **end.peer}
+            model = end.model
+            epochs = {"epoch": model.epoch, "peer_epoch": model.peer_epoch}
+            assert found == {"is_open": 1, **epochs, **end.peer, "atomic_slots": model.peer.atomic_slots}
 
 
 class Sink(StreamSink):

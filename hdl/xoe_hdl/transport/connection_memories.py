@@ -12,7 +12,7 @@ from xoe.cyclic import EPOCH_BITS
 from xoe.transport import RETRIES_MAX
 
 from . import connection_layouts as layouts
-from .connection_layouts import CLOCK_BITS, PEER
+from .connection_layouts import BODY, CLOCK_BITS, PEER
 
 VIEWS = ("transmit", "requester", "tags", "parser")
 
@@ -25,6 +25,7 @@ _KEPT = {
     "started": STAMP_BITS,
     "peer_epoch": EPOCH_BITS,
     **PEER,
+    "atomic_slots": BODY["atomic_slots"],  # that the other end grants
 }
 
 STATE = data.StructLayout({**_KEPT, "epoch": EPOCH_BITS})
@@ -88,7 +89,7 @@ class ConnectionMemories(wiring.Component):
         write = table.write_port()
         m.d.comb += [write.addr.eq(self.qp), write.en.eq(self.store | self.close)]
         m.d.comb += write.data.is_open.eq((self.state.phase == State.OPEN) & ~self.close)
-        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", *PEER)]
+        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", *PEER, "atomic_slots")]
         for name in VIEWS:
             read = table.read_port()
             m.d.comb += read.addr.eq(getattr(self, f"{name}_qp"))

@@ -153,6 +153,7 @@ class Rules(wiring.Component):
             m.d.sync += [plan.is_open.eq(1), plan.says.eq(~event.is_open), plan.opens.eq(1)]
             m.d.sync += [self.changed.epoch.eq(self._proposal), self.changed.peer_epoch.eq(event.epoch)]
             m.d.sync += [self.changed.phase.eq(State.OPEN), self.changed.is_timed.eq(0)]
+            m.d.sync += self.changed.atomic_slots.eq(event.atomic_slots)
             m.d.sync += [plan.shuts.eq(is_open), plan.notifies.eq(is_open), plan.notice.eq(Notice.PEER_RESET)]
 
     def _on_close(self, m: Module) -> None:
