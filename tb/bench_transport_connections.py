@@ -8,12 +8,17 @@ from random import Random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, QUEUE_PAIRS, VIEWS, Bench, Model
+from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, LARGEST, QUEUE_PAIRS, VIEWS, Bench, Model
+from xoe.config import credits_needed
 from xoe.connection import State
 from xoe.cyclic import after
 from xoe.wire import ControlBody, Message
 from xoe_hdl.transport.connection_layouts import BODY, Action
 from xoe_tb import PAUSES, pack
+
+CREDITS = ("credit_request", "credit_response", "credit_atomic")
+SIZES = (0, 4, 5, 11, 12, 15)  # credit sizes: in and out of bounds
+WINDOWS = (0, 1, 128, 129, 255)
 
 
 def random_body(bench: Bench, model: Model) -> tuple[ControlBody, int | None]:
@@ -25,13 +30,32 @@ def random_body(bench: Bench, model: Model) -> tuple[ControlBody, int | None]:
     message = rng.choice((Message.OPEN,) * 5 + (Message.CLOSE, Message.CLOSED, 3, 15))
     fields = {name: rng.getrandbits(width) for name, width in BODY.items()}
     values = {"message": message, "epoch": epoch, "echo_valid": int(echo is not None), "is_open": rng.getrandbits(1)}
-    return ControlBody(**{**fields, **sound_offer(rng), **values}), echo
+    offer = sound_offer(rng) if rng.random() < 0.8 else edge_offer(rng)
+    return ControlBody(**{**fields, **offer, **values}), echo
+
+
+def least(credit_size: int) -> list[int]:
+    """Credits that the largest operation of each class takes."""
+    return [credits_needed(size, 1 << credit_size) for size in LARGEST]
 
 
 def sound_offer(rng: Random) -> dict[str, int]:
-    """What an end may offer: any that can be used."""
-    credits = {f"credit_{name}": rng.randint(10, 4095) for name in ("request", "response", "atomic")}
-    return {**credits, "credit_size": rng.randint(5, 11), "atomic_slots": rng.randint(1, 255), "window": 64}
+    """What an end may offer: any that can be used, often only just."""
+    size = rng.randint(5, 11)
+    values = {"credit_size": size, "atomic_slots": rng.choice((1, 255, rng.randint(1, 255)))}
+    values["window"] = rng.choice((1, 128, rng.randint(1, 128)))
+    credits = zip(CREDITS, least(size), strict=True)
+    return {**values, **{name: rng.choice((few, rng.randint(few, 4095))) for name, few in credits}}
+
+
+def edge_offer(rng: Random) -> dict[str, int]:
+    """One that could be used, but for a single thing, at most."""
+    offer = sound_offer(rng)
+    name = rng.choice(list(offer))
+    if name in CREDITS:
+        few = least(offer["credit_size"])[CREDITS.index(name)]
+        return {**offer, name: few - rng.randint(0, few)}
+    return {**offer, name: rng.choice({"credit_size": SIZES, "atomic_slots": (0, 0, 1), "window": WINDOWS}[name])}
 
 
 async def any_event(bench: Bench) -> None:
@@ -70,6 +94,27 @@ async def any_events(dut, pause):
         await bench.connect(0, Action.LISTEN)
         body, echo = random_body(bench, bench.ends[0].model)
         await bench.control(0, body, echo, stranger=True)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def an_offer_that_cannot_be_used_is_ignored(dut):
+    """Each bound, from both sides, while the frame would open the connection; the counter past its end."""
+    bench = Bench(dut)
+    await bench.start()
+    await bench.connect(0, Action.LISTEN)
+    edges = [{"window": window} for window in WINDOWS] + [{"atomic_slots": slots} for slots in (0, 1, 128)]
+    for size in range(16):
+        enough = dict(zip(CREDITS, least(size), strict=True)) | {"credit_size": size}
+        edges += [enough] + [{**enough, name: enough[name] - 1} for name in CREDITS]
+    for edge in edges:
+        model, usual = bench.ends[0].model, sound_offer(bench.rng)
+        before, opened = bench.bad_offers, model.incarnation
+        body = ControlBody(epoch=bench.rng.getrandbits(8), is_open=1, **(usual | edge))
+        await bench.control(0, body, model.proposal)
+        assert bench.bad_offers + model.incarnation == before + opened + 1
+        if model.state is State.OPEN:
+            await bench.lose(0, model.peer_epoch)
+    assert bench.bad_offers > 1 << COUNTER_WIDTH
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -116,7 +161,16 @@ async def a_reset_in_the_middle_opens_nothing(dut):
     await bench.start()
     await bench.connect(0, Action.OPEN)
     bench.sources["control"].send(
-        pack(INPUTS["control"], {"qp": 0, **bench.ends[0].peer, "echo": bench.ends[0].model.epoch, "echo_valid": 1})
+        pack(
+            INPUTS["control"],
+            {
+                "qp": 0,
+                **bench.ends[0].peer,
+                "echo": bench.ends[0].model.epoch,
+                "echo_valid": 1,
+                **sound_offer(bench.rng),
+            },
+        )
     )
     await ClockCycles(dut.clk, 100)
     assert dut.open_sender_tvalid.value == 1
@@ -143,7 +197,14 @@ async def the_table_is_closed_while_the_parts_are_told(dut):
     slow = [bench.sinks[name] for prefix in ("shut", "open") for name in bench.sinks if name.startswith(prefix)]
     for sink in slow:
         sink.pause = lambda: True
-    body = {**bench.ends[0].peer, "echo": model.proposal, "echo_valid": 1, "epoch": 8, "is_open": 1}
+    body = {
+        **bench.ends[0].peer,
+        "echo": model.proposal,
+        "echo_valid": 1,
+        "epoch": 8,
+        "is_open": 1,
+        **sound_offer(bench.rng),
+    }
     bench.sources["control"].send(pack(INPUTS["control"], {"qp": 0, **body}))
     while dut.shut_receiver_tvalid.value == 0:
         await bench.edge
@@ -163,7 +224,9 @@ async def an_answer_within_thirty_clocks(dut):
     bench = Bench(dut)
     await bench.start()
     await bench.connect(0, Action.LISTEN)
-    bench.sources["control"].send(pack(INPUTS["control"], {"qp": 0, **bench.ends[0].peer, "epoch": 7}))
+    bench.sources["control"].send(
+        pack(INPUTS["control"], {"qp": 0, **bench.ends[0].peer, "epoch": 7, **sound_offer(bench.rng)})
+    )
     clocks = 0
     while dut.control_tvalid.value == 0:
         await bench.edge

@@ -19,6 +19,7 @@ from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import Beat, StreamSink, StreamSource, drive_struct, pack, params, read_struct, reset, start, unpack
 
 QUEUE_PAIRS, EVENTS, COUNTER_WIDTH = (params()[name] for name in ("queue_pairs", "events", "counter_width"))
+LARGEST = tuple(params()["largest"])  # bytes of operations, by class
 BITS = qp_bits(QUEUE_PAIRS)
 INPUTS = {
     "s_axis_connect": layouts.connect_layout(BITS),
@@ -61,7 +62,7 @@ class End:
 
     def __init__(self, qp: int, settings: TransportSettings) -> None:
         self.settings = settings
-        self.model = Model(ControlBody(), settings, EPOCHS[qp])
+        self.model = Model(ControlBody(), settings, EPOCHS[qp], LARGEST)
         self.peer = dict.fromkeys(PEER, 0)
 
 
@@ -76,7 +77,7 @@ class Bench:
         self.sources = {name: StreamSource(dut, name) for name in INPUTS}
         self.out: dict[str, deque[dict[str, int]]] = {name: deque() for name, _ in self.outputs()}
         self.sinks = {name: Sink(dut, name, layout, self) for name, layout in self.outputs()}
-        self.strangers = 0
+        self.strangers = self.bad_offers = 0
         self.drains = True
         dut.is_drained.value = 1
         for name in VIEWS:
@@ -100,7 +101,7 @@ class Bench:
         self.keep_epochs()
         await reset(self.dut)
         self.ends = [End(qp, self.settings) for qp in range(QUEUE_PAIRS)]
-        self.strangers = 0
+        self.strangers = self.bad_offers = 0
         for queue in self.out.values():
             queue.clear()
 
@@ -146,7 +147,9 @@ class Bench:
             self.strangers += end.model.state is not State.CLOSED
         else:
             end.model.drains = self.drains
+            refused = end.model.offers_refused
             end.model.receive(Control(body, echo))
+            self.bad_offers += end.model.offers_refused - refused
         await self.check(qp, body if end.model.incarnation > before else None)
 
     async def lose(self, qp: int, epoch: int) -> None:
@@ -192,7 +195,9 @@ class Bench:
         self._check_parts(qp, body, Notice.OPENED in model.notices)
         for queue in (*self.out.values(), model.outbox, model.notices):
             queue.clear()
-        assert self.dut.counters_stranger.value.to_unsigned() == self.strangers % (1 << COUNTER_WIDTH)
+        for name, count in (("stranger", self.strangers), ("bad_offer", self.bad_offers)):
+            found = getattr(self.dut, f"counters_{name}").value.to_unsigned()
+            assert found == count % (1 << COUNTER_WIDTH), name
         for name in VIEWS:
             await self.check_view(name, qp)
 

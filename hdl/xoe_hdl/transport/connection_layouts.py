@@ -20,6 +20,7 @@ RETRY_BITS = RETRIES_MAX.bit_length()
 
 PEER = {"mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS}
 BODY = fields_layout(ControlBody).members
+GRANTED = ("credit_size", "credit_request", "credit_response", "credit_atomic", "atomic_slots", "window")
 SAID = ("message", "echo_valid", "is_open", "epoch")  # of a body: what is not the same in all
 
 
@@ -62,14 +63,14 @@ def epoch_layout(bits: int) -> data.StructLayout:
 
 def sender_layout(bits: int) -> data.StructLayout:
     """For the sending end: the epoch that its frames have, and what the other end grants."""
-    granted = ("credit_size", "credit_request", "credit_response", "credit_atomic", "atomic_slots", "window")
-    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, **{name: BODY[name] for name in granted}})
+    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, **{name: BODY[name] for name in GRANTED}})
 
 
 def entry_layout() -> data.StructLayout:
     """What others see of a connection.
 
-    ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it; ``atomic_slots`` what the other end grants.
+    ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it; ``atomic_slots`` what the other end
+    grants.
     """
     epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
     return data.StructLayout({"is_open": 1, **epochs, **PEER, "atomic_slots": BODY["atomic_slots"]})

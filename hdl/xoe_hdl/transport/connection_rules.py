@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -13,6 +15,7 @@ from xoe.wire import Message
 from . import connection_layouts as layouts
 from .connection_layouts import BODY, CONNECTION_CFG, PEER, Action
 from .connection_memories import STAMP_BITS, STATE
+from .soundness import Soundness
 
 KINDS = data.StructLayout(dict.fromkeys(("connect", "control", "failed", "unaccepted", "look"), 1))
 """Where an event comes from; one bit is set."""
@@ -35,13 +38,18 @@ PLAN = data.StructLayout(
 
 
 class Rules(wiring.Component):
-    """A free-running pipeline, whose outputs are right from the fourth clock on in which the inputs stand still.
+    """A free-running pipeline, whose outputs are right from the fifth clock on in which the inputs stand still.
 
     ``is_drained`` may come two clocks after the other inputs. ``changed`` is the state afterwards; ``is_stranger``: it
-    is a control frame of somebody else.
+    is a control frame of somebody else; ``is_bad_offer``: an OPEN that offers what cannot be used.
+
+    Args:
+        bits: of the number of a queue pair.
+        largest: bytes of the largest operation that this end sends in each class.
     """
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, largest: Sequence[int]) -> None:
+        self.largest = tuple(largest)
         super().__init__(
             {
                 "event": In(layouts.event_layout(bits)),
@@ -52,12 +60,13 @@ class Rules(wiring.Component):
                 "plan": Out(PLAN),
                 "changed": Out(STATE),
                 "is_stranger": Out(1),
+                "is_bad_offer": Out(1),
             }
         )
         self._proposal = Signal(EPOCH_BITS)
         self._now = Signal(STAMP_BITS)
         names = ("is_known", "knows_peer", "echoes_epoch", "echoes_proposal", "proposes", "is_overdue", "may_ask")
-        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open"), 1)))
+        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open", "offers", "offers_bad"), 1)))
 
     def elaborate(self, platform: object) -> Module:
         """Compare, then decide; what is not said stays."""
@@ -71,6 +80,7 @@ class Rules(wiring.Component):
             self.plan.echo.eq(self.event.epoch),
             self.changed.eq(self.state),
             self.is_stranger.eq(kind.control & (phase != State.CLOSED) & ~self._is.is_known),
+            self.is_bad_offer.eq(kind.control & self._is.is_known & self._is.offers_bad),
         ]
         with m.If(kind.connect):
             self._connect(m)
@@ -81,7 +91,7 @@ class Rules(wiring.Component):
         with m.If(kind.unaccepted & self._is.proposes & self._may_answer() & self._is.may_open):
             self._say(m, Message.OPEN, self._proposal)
         with m.If(kind.control & self._is.is_known):
-            with m.If((self.event.message == Message.OPEN) & self._may_answer()):
+            with m.If(self._is.offers & self._may_answer()):
                 self._on_open(m)
             with m.If(self._is.knows_peer & self._is.echoes_epoch):
                 self._on_close(m)
@@ -89,7 +99,9 @@ class Rules(wiring.Component):
 
     def _compare(self, m: Module) -> None:
         event, state, found = self.event, self.state, self._is
-        age = Signal(STAMP_BITS)
+        m.submodules.soundness = soundness = Soundness(self.largest)
+        m.d.comb += [soundness.offer[name].eq(event[name]) for name in soundness.offer.shape().members]
+        age, is_open_frame = Signal(STAMP_BITS), event.message == Message.OPEN
         is_next = state.phase != State.OPENING
         m.d.sync += [
             self._proposal.eq(state.epoch + is_next),
@@ -101,6 +113,8 @@ class Rules(wiring.Component):
             found.echoes_epoch.eq(event.echo_valid & (event.echo == state.epoch)),
             found.echoes_proposal.eq(event.echo_valid & (event.echo == self._proposal)),
             found.proposes.eq(event.epoch == self._proposal),
+            found.offers.eq(is_open_frame & soundness.is_sound),
+            found.offers_bad.eq(is_open_frame & ~soundness.is_sound),
             # What an open connection has in the buffer is of this incarnation.
             found.may_open.eq(self.is_drained | (state.phase == State.OPEN)),
         ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from xoe.config import check_range
 from xoe.connection import Notice, State
+from xoe.offer import LARGEST
 
 from ..layouts import counters
 from . import connection_layouts as layouts
@@ -17,6 +20,7 @@ from .connection_rules import PLAN, Rules
 from .intake import Intake
 from .layouts import qp_bits
 from .receive_layouts import qp_layout
+from .soundness import check_largest
 
 PARTS = ("receiver", "sender", "acknowledger")
 
@@ -40,22 +44,28 @@ class Connections(wiring.Component):
     * ``open_x``, ``shut_x``: for the receiver, sender and acknowledger; each must be done when it is taken. No ``open``
       comes before the last ``shut`` was taken by all.
     * ``drained_qp`` (no stream), and up to three clocks later ``is_drained``: as the ``Receiver`` has it.
-    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester``, ``tags`` and ``parser``.
-    * ``cfg``: no stream; ``counters.stranger``: control frames of others.
+    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester``, ``tags`` and
+      ``parser``.
+    * ``cfg``: no stream. ``counters``: control frames of others (``stranger``), and those from a connection's other end
+      that offer what cannot be used (``bad_offer``).
 
     Everything is closed after a reset, but the epochs go on. While an output is not taken, all waits.
 
     Args:
         queue_pairs: a power of two, 1..256.
         counter_width: bits of a counter; counters wrap.
+        largest: bytes of the largest operation that this end sends in each of the classes 0, 1 and 2; an OPEN that
+            grants less than that is not followed.
 
     Raises:
         ConfigError: a parameter out of bounds.
     """
 
-    def __init__(self, queue_pairs: int, counter_width: int = 32) -> None:
+    def __init__(self, queue_pairs: int, counter_width: int = 32, largest: Sequence[int] = LARGEST) -> None:
         self.bits = bits = qp_bits(queue_pairs)
         check_range("counter_width", counter_width, 2, 64)
+        check_largest(largest)
+        self.largest = tuple(largest)
         self.inputs = {
             "s_axis_connect": layouts.connect_layout(bits),
             "control": layouts.control_layout(bits),
@@ -75,7 +85,7 @@ class Connections(wiring.Component):
                 "is_drained": In(1),
                 **views,
                 "cfg": In(CONNECTION_CFG),
-                "counters": Out(counters("stranger", width=counter_width)),
+                "counters": Out(counters("stranger", "bad_offer", width=counter_width)),
             }
         )
         self._event, self._plan = Signal(layouts.event_layout(bits)), Signal(PLAN)
@@ -85,7 +95,7 @@ class Connections(wiring.Component):
         """Fetch, look, decide, and carry out."""
         m = Module()
         m.submodules.memories = memories = ConnectionMemories(self.bits)
-        m.submodules.rules = rules = Rules(self.bits)
+        m.submodules.rules = rules = Rules(self.bits, self.largest)
         look = {"look": qp_layout(self.bits)}
         m.submodules.intake = intake = Intake({**self.inputs, **look}, self._event.shape())
         for name in self.inputs:
@@ -149,8 +159,9 @@ class Connections(wiring.Component):
         with m.State("DECIDE"):
             m.d.sync += self._plan.eq(rules.plan)
             m.d.comb += [memories.change.eq(1), memories.changed.eq(rules.changed)]
-            with m.If(rules.is_stranger):
-                m.d.sync += self.counters.stranger.eq(self.counters.stranger + 1)
+            for name in ("stranger", "bad_offer"):
+                with m.If(getattr(rules, f"is_{name}")):
+                    m.d.sync += self.counters[name].eq(self.counters[name] + 1)
             m.d.sync += self._told.eq(0)
             m.next = "STORE"
             with m.If(rules.plan.opens):
