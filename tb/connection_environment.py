@@ -217,8 +217,9 @@ class Bench:
             assert body is not None
             values = {name: getattr(body, name) for name in BODY}
             own = {"qp": qp, "seq": body.first_seq, "credits": body.first_credit}
-            ends = {"window": WINDOW, "epoch": model.epoch} if part == "receiver" else {"epoch": model.peer_epoch}
-            values |= own | ends
+            values |= own | {"epoch": model.epoch, "peer_epoch": model.peer_epoch}
+            if part == "receiver":
+                values["window"] = WINDOW
             assert begun == [{name: values[name] for name in BEGINS[part].members}]
         shuts = [len(self.out[f"shut_{part}"]) for part in PARTS]
         assert len(set(shuts)) == 1

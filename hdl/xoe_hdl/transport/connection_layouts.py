@@ -62,8 +62,9 @@ def epoch_layout(bits: int) -> data.StructLayout:
 
 
 def sender_layout(bits: int) -> data.StructLayout:
-    """For the sending end: the epoch that its frames have, and what the other end grants."""
-    return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS, **{name: BODY[name] for name in GRANTED}})
+    """For the sending end: the epochs of both directions, as in ``entry_layout``, and what the other end grants."""
+    epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
+    return data.StructLayout({"qp": bits, **epochs, **{name: BODY[name] for name in GRANTED}})
 
 
 def entry_layout() -> data.StructLayout:

@@ -139,7 +139,8 @@ class Connections(wiring.Component):
             values = {
                 "seq": event.first_seq,
                 "credits": event.first_credit,
-                "epoch": event.epoch if part == "sender" else plan.epoch,
+                "epoch": plan.epoch,
+                "peer_epoch": event.epoch,
                 "window": event.window if part == "sender" else self.cfg.window,
             }
             m.d.comb += [
