@@ -8,7 +8,7 @@ from random import Random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, LARGEST, QUEUE_PAIRS, VIEWS, Bench, Model
+from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, LARGEST, LOOKS, QUEUE_PAIRS, VIEWS, Bench, Model
 from xoe.config import credits_needed
 from xoe.connection import State
 from xoe.cyclic import after
@@ -77,6 +77,16 @@ async def any_event(bench: Bench) -> None:
         await bench.control(qp, body, echo, stranger=rng.random() < 0.1)
 
 
+async def hear_others(bench: Bench, qp: int | None = None) -> None:
+    """Something comes in most clocks, to any connection but ``qp``."""
+    numbers = [number for number in range(max(2, QUEUE_PAIRS)) if number != qp]
+    while True:
+        if bench.rng.random() < 0.75:
+            await bench.hear(bench.rng.choice(numbers))
+        else:
+            await bench.edge
+
+
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(pause=list(PAUSES))
 async def any_events(dut, pause):
@@ -84,6 +94,7 @@ async def any_events(dut, pause):
     for port in (*bench.sources.values(), *bench.sinks.values()):
         port.pause = PAUSES[pause](bench.rng)
     await bench.start()
+    cocotb.start_soon(hear_others(bench))
     seen = Counter[State]()
     while seen.total() < EVENTS * QUEUE_PAIRS or set(seen) != set(State):
         await any_event(bench)
@@ -138,6 +149,53 @@ async def nobody_answers(dut, retries):
     for _ in range(retries + 1):
         await bench.late(qp)
     assert model.state is State.CLOSED
+
+
+async def open_listening(bench: Bench, qp: int) -> None:
+    model = bench.ends[qp].model
+    body = ControlBody(epoch=bench.rng.getrandbits(8), is_open=1, **sound_offer(bench.rng))
+    await bench.control(qp, body, model.proposal)
+    assert model.state is State.OPEN
+
+
+async def fall_silent(bench: Bench, qp: int, since: int) -> None:
+    """Wait until a connection is lost to whose end nothing came since a clock, which was in time."""
+    while not bench.out["m_axis_notice"]:
+        await bench.edge
+    await ClockCycles(bench.dut.clk, 20)
+    assert 0 <= bench.noticed - since - bench.settings.silence_timeout <= LOOKS
+    bench.ends[qp].model.lose()
+    await bench.check(qp)
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(others=[False, True])
+async def silence_ends_what_is_open(dut, others):
+    """It begins anew with each frame and each opening, also if something comes to other connections all the time."""
+    bench = Bench(dut, sync_interval=200, silence_timeout=1000 + LOOKS)
+    await bench.start()
+    qp = QUEUE_PAIRS - 1
+    murmur = cocotb.start_soon(hear_others(bench, qp)) if others else None
+    await bench.connect(qp, Action.LISTEN)
+    for _ in range(6):
+        await open_listening(bench, qp)
+        await fall_silent(bench, qp, bench.noticed)
+        await ClockCycles(dut.clk, bench.rng.randint(0, 2 * bench.settings.silence_timeout))
+        assert not any(bench.out.values()), "it listens"
+    await open_listening(bench, qp)
+    await open_listening(bench, qp)
+    if murmur:
+        murmur.cancel()
+        dut.heard_valid.value = 0
+    since = await bench.hear(qp)
+    for _ in range(6):
+        await ClockCycles(dut.clk, bench.settings.silence_timeout - bench.rng.randint(20, 60))
+        since = await bench.hear(qp)
+        assert not any(bench.out.values()), "it was heard"
+    await fall_silent(bench, qp, since)
+    await bench.connect(qp, Action.OPEN)
+    await ClockCycles(dut.clk, 2 * bench.settings.silence_timeout)
+    assert not any(bench.out.values()), "it is opening"
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

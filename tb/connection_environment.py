@@ -34,6 +34,7 @@ WINDOW = 64
 LOOKS = 20 * (1 << BITS) + 40  # clocks by which a time-out may be late, if nothing is held back
 EVENT = 150  # the longest that it takes to see that all is quiet after an event
 EPOCHS = [0] * QUEUE_PAIRS  # one for all tests: they outlive a reset
+QUIET = {"open_timeout": 1 << 22, "silence_timeout": 1 << 22}  # clocks, beyond the end of a test
 _benches: list[Bench] = []
 
 
@@ -71,8 +72,8 @@ class Bench:
 
     def __init__(self, dut: Any, **settings: int) -> None:
         self.dut, self.rng, self.edge = dut, Random(cocotb.RANDOM_SEED), RisingEdge(dut.clk)
-        self.settings = TransportSettings(**{"open_timeout": 1 << 22, "retries": 2, **settings})
-        values = {name: getattr(self.settings, name) for name in ("open_timeout", "retries")}
+        self.settings = TransportSettings(**{**QUIET, "retries": 2, **settings})
+        values = {name: getattr(self.settings, name) for name in ("open_timeout", "silence_timeout", "retries")}
         drive_struct(dut, "cfg", CONNECTION_CFG, {**values, "window": WINDOW})
         self.sources = {name: StreamSource(dut, name) for name in INPUTS}
         self.out: dict[str, deque[dict[str, int]]] = {name: deque() for name, _ in self.outputs()}
@@ -80,6 +81,8 @@ class Bench:
         self.strangers = self.bad_offers = 0
         self.drains = True
         dut.is_drained.value = 1
+        drive_struct(dut, "heard", layouts.heard_layout(BITS), {})
+        self.clock = self.noticed = 0  # clocks, and when the user was told something
         for name in VIEWS:
             getattr(dut, f"{name}_qp").value = 0
         if _benches:  # the test before this one
@@ -96,6 +99,12 @@ class Bench:
 
     async def start(self) -> None:
         await start(self.dut)
+        cocotb.start_soon(self._count())
+
+    async def _count(self) -> None:
+        while True:
+            await self.edge
+            self.clock += 1
 
     async def reset(self) -> None:
         self.keep_epochs()
@@ -167,6 +176,13 @@ class Bench:
         await self.send("unaccepted", {"qp": qp, "epoch": epoch})
         model.accepts(epoch, model.peer_epoch)
         await self.check(qp)
+
+    async def hear(self, qp: int) -> int:
+        """Something came, for one clock; which that was."""
+        drive_struct(self.dut, "heard", layouts.heard_layout(BITS), {"valid": 1, "qp": qp})
+        await self.edge
+        self.dut.heard_valid.value = 0
+        return self.clock
 
     async def late(self, qp: int) -> None:
         """Wait until a time-out has passed; it began when the last event was checked, or a little before."""
@@ -252,6 +268,8 @@ class Sink(StreamSink):
     def _on_beat(self, beat: Beat) -> None:
         bench, found = self._bench, unpack(self._layout, beat.data)
         bench.out[self._port].append(found)
+        if self._port == "m_axis_notice":
+            bench.noticed = bench.clock
         if self._port.startswith("open_"):
             shuts = [len(bench.out[f"shut_{part}"]) for part in PARTS]
             assert len(set(shuts)) == 1, "opened before all had shut"

@@ -32,7 +32,8 @@ class Action(IntEnum):
     CLOSE = 2
 
 
-CONNECTION_CFG = data.StructLayout({"open_timeout": CLOCK_BITS, "retries": RETRY_BITS, "window": WINDOW_BITS})
+_TIMES = {"open_timeout": CLOCK_BITS, "silence_timeout": CLOCK_BITS}
+CONNECTION_CFG = data.StructLayout({**_TIMES, "retries": RETRY_BITS, "window": WINDOW_BITS})
 """As in ``xoe.transport.TransportSettings``; ``window`` is what this end offers, in frames."""
 
 
@@ -54,6 +55,11 @@ def control_layout(bits: int) -> data.StructLayout:
 def answer_layout(bits: int) -> data.StructLayout:
     """A control frame to send: where to, ``echo`` for its header, and what its body says besides the offer."""
     return data.StructLayout({"qp": bits, **PEER, "echo": EPOCH_BITS, **{name: BODY[name] for name in SAID}})
+
+
+def heard_layout(bits: int) -> data.StructLayout:
+    """A connection to whose end something came, in a clock in which ``valid`` is set."""
+    return data.StructLayout({"valid": 1, "qp": bits})
 
 
 def epoch_layout(bits: int) -> data.StructLayout:

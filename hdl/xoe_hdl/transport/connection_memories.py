@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -38,6 +38,9 @@ class ConnectionMemories(wiring.Component):
     ``load`` puts there what ``fetch_qp`` said a clock before; ``change`` puts ``changed`` there; ``store`` writes it
     back, and to the views, in which a connection is open if its phase says so. ``close`` writes to the views alone that
     it is not. The epochs outlive a reset.
+
+    ``heard`` writes the clock ``now`` for a connection, else ``begin`` does for that of ``qp``; what was written for
+    the one that is worked on is in ``heard_at``.
     """
 
     def __init__(self, bits: int) -> None:
@@ -53,6 +56,10 @@ class ConnectionMemories(wiring.Component):
                 "qp": In(bits),
                 "store": In(1),
                 "close": In(1),
+                "now": In(STAMP_BITS),
+                "heard": In(layouts.heard_layout(bits)),
+                "begin": In(1),
+                "heard_at": Out(STAMP_BITS),
                 **views,
             }
         )
@@ -80,8 +87,22 @@ class ConnectionMemories(wiring.Component):
             m.d.sync += [state.epoch.eq(read_epoch.data), self.is_clearing.eq(0)]
         with m.If(self.change):
             m.d.sync += state.eq(self.changed)
+        self._keep_time(m)
         self._show(m)
         return m
+
+    def _keep_time(self, m: Module) -> None:
+        """A row read in the clock in which it is written is the old one: at worst one clock too old."""
+        m.submodules.times = times = Memory(shape=STAMP_BITS, depth=1 << self.bits, init=[])
+        read, write = times.read_port(), times.write_port()
+        m.d.comb += [
+            read.addr.eq(self.fetch_qp),
+            write.addr.eq(Mux(self.heard.valid, self.heard.qp, self.qp)),
+            write.data.eq(self.now),
+            write.en.eq(self.heard.valid | self.begin),
+        ]
+        with m.If(self.load):
+            m.d.sync += self.heard_at.eq(read.data)
 
     def _show(self, m: Module) -> None:
         """The views: they may be looked at in any clock."""

@@ -40,8 +40,9 @@ PLAN = data.StructLayout(
 class Rules(wiring.Component):
     """A free-running pipeline, whose outputs are right from the fifth clock on in which the inputs stand still.
 
-    ``is_drained`` may come two clocks after the other inputs. ``changed`` is the state afterwards; ``is_stranger``: it
-    is a control frame of somebody else; ``is_bad_offer``: an OPEN that offers what cannot be used.
+    ``is_drained`` may come two clocks after the other inputs; ``now`` is the clock, ``heard_at`` when the other end was
+    heard. ``changed`` is the state afterwards; ``is_stranger``: it is a control frame of somebody else;
+    ``is_bad_offer``: an OPEN that offers what cannot be used.
 
     Args:
         bits: of the number of a queue pair.
@@ -56,7 +57,9 @@ class Rules(wiring.Component):
                 "state": In(STATE),
                 "kind": In(KINDS),
                 "is_drained": In(1),
+                "heard_at": In(STAMP_BITS),
                 "cfg": In(CONNECTION_CFG),
+                "now": Out(STAMP_BITS),
                 "plan": Out(PLAN),
                 "changed": Out(STATE),
                 "is_stranger": Out(1),
@@ -64,15 +67,16 @@ class Rules(wiring.Component):
             }
         )
         self._proposal = Signal(EPOCH_BITS)
-        self._now = Signal(STAMP_BITS)
         names = ("is_known", "knows_peer", "echoes_epoch", "echoes_proposal", "proposes", "is_overdue", "may_ask")
-        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open", "offers", "offers_bad"), 1)))
+        self._is = Signal(
+            data.StructLayout(dict.fromkeys((*names, "may_open", "offers", "offers_bad", "is_silent"), 1))
+        )
 
     def elaborate(self, platform: object) -> Module:
         """Compare, then decide; what is not said stays."""
         m = Module()
         kind, phase = self.kind, self.state.phase
-        m.d.sync += self._now.eq(self._now + 1)
+        m.d.sync += self.now.eq(self.now + 1)
         self._compare(m)
         m.d.sync += [
             self.plan.eq(0),
@@ -86,6 +90,8 @@ class Rules(wiring.Component):
             self._connect(m)
         with m.If(kind.look & self._is.is_overdue):
             self._time(m)
+        with m.If(kind.look & self._is.is_silent):
+            self._void(m, State.LISTENING, Notice.LOST)
         with m.If(kind.failed & (phase == State.OPEN) & self._is.knows_peer):
             self._void(m, State.LISTENING, Notice.LOST)
         with m.If(kind.unaccepted & self._is.proposes & self._may_answer() & self._is.may_open):
@@ -101,11 +107,13 @@ class Rules(wiring.Component):
         event, state, found = self.event, self.state, self._is
         m.submodules.soundness = soundness = Soundness(self.largest)
         m.d.comb += [soundness.offer[name].eq(event[name]) for name in soundness.offer.shape().members]
-        age, is_open_frame = Signal(STAMP_BITS), event.message == Message.OPEN
+        age, silence, is_open_frame = Signal(STAMP_BITS), Signal(STAMP_BITS), event.message == Message.OPEN
         is_next = state.phase != State.OPENING
         m.d.sync += [
             self._proposal.eq(state.epoch + is_next),
-            age.eq(self._now - state.started),
+            age.eq(self.now - state.started),
+            silence.eq(self.now - self.heard_at),
+            found.is_silent.eq((state.phase == State.OPEN) & (silence >= self.cfg.silence_timeout)),
             found.is_overdue.eq(state.is_timed & (age >= self.cfg.open_timeout)),
             found.may_ask.eq(state.asked <= self.cfg.retries),
             found.is_known.eq(sum((event[name] != state[name] for name in PEER), Value.cast(0)) == 0),
@@ -198,7 +206,7 @@ class Rules(wiring.Component):
             m.d.sync += self.plan.echo.eq(self.state.peer_epoch)
         m.d.sync += [
             self.changed.is_timed.eq(1),
-            self.changed.started.eq(self._now),
+            self.changed.started.eq(self.now),
             self.changed.asked.eq(1 if is_first else self.state.asked + 1),
         ]
 

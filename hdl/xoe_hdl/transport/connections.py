@@ -41,6 +41,8 @@ class Connections(wiring.Component):
       ``answers``: control frames to send, but for what this end offers, which is the same in all.
     * ``failed``: the sending end has given up; ``epoch`` is that of the frames it sent. ``unaccepted``: a data frame or
       acknowledgement came with an epoch that is not open.
+    * ``heard`` (no stream): a data frame or an acknowledgement of the present incarnation came. If none does for
+      ``cfg.silence_timeout`` clocks, the connection ends as if it had failed.
     * ``open_x``, ``shut_x``: for the receiver, sender and acknowledger; each must be done when it is taken. No ``open``
       comes before the last ``shut`` was taken by all.
     * ``drained_qp`` (no stream), and up to three clocks later ``is_drained``: as the ``Receiver`` has it.
@@ -84,11 +86,13 @@ class Connections(wiring.Component):
                 "drained_qp": Out(bits),
                 "is_drained": In(1),
                 **views,
+                "heard": In(layouts.heard_layout(bits)),
                 "cfg": In(CONNECTION_CFG),
                 "counters": Out(counters("stranger", "bad_offer", width=counter_width)),
             }
         )
         self._event, self._plan = Signal(layouts.event_layout(bits)), Signal(PLAN)
+        self._heard = Signal(layouts.heard_layout(bits))
         self._told = Signal(len(PARTS))  # which parts have taken what they are told
 
     def elaborate(self, platform: object) -> Module:
@@ -103,6 +107,7 @@ class Connections(wiring.Component):
         m.d.comb += intake.look.valid.eq(1)
         with m.If(intake.look.ready):
             m.d.sync += intake.look.payload.qp.eq(intake.look.payload.qp + 1)
+        m.d.sync += self._heard.eq(self.heard)
         self._join(m, intake, memories, rules)
         self._say(m, memories.state)
         with m.FSM(name="step"):
@@ -122,6 +127,9 @@ class Connections(wiring.Component):
             rules.kind.eq(intake.served),
             rules.is_drained.eq(self.is_drained),
             rules.cfg.eq(self.cfg),
+            rules.heard_at.eq(memories.heard_at),
+            memories.now.eq(rules.now),
+            memories.heard.eq(self._heard),
         ]
         for name in VIEWS:
             m.d.comb += getattr(memories, f"{name}_qp").eq(getattr(self, f"{name}_qp"))
@@ -204,12 +212,13 @@ class Connections(wiring.Component):
                     m.next = "STORE"
 
     def _begin_incarnation(self, m: Module, memories: ConnectionMemories) -> None:
-        """Open the parts, then the table."""
+        """Open the parts, then the table. The other end counts as heard; whom else was heard right now goes first."""
         with m.State("OPEN"), m.If(self._tell_parts(m, "open")):
             m.next = "STORE"
         with m.State("STORE"):
-            m.d.comb += memories.store.eq(1)
-            m.next = "SAY"
+            m.d.comb += [memories.store.eq(1), memories.begin.eq(self._plan.opens)]
+            with m.If(~self._plan.opens | ~self._heard.valid):
+                m.next = "SAY"
 
     def _tell(self, m: Module) -> None:
         """Answer the other end, then tell the user: at first what ended, then what began."""
