@@ -62,9 +62,7 @@ async def any_event(bench: Bench) -> None:
     rng = bench.rng
     qp, draw = rng.randrange(QUEUE_PAIRS), rng.random()
     model = bench.ends[qp].model
-    bench.drains = rng.random() < 0.8
-    bench.dut.is_drained.value = int(bench.drains)
-    model.is_drained = bench.drains or model.state is State.OPEN  # of what is open it is said only when that has ended
+    bench.drain(rng.random() < 0.8, rng.random() < 0.8)
     if draw < 0.15:
         action = rng.choice((Action.LISTEN, Action.LISTEN, Action.OPEN, Action.OPEN, Action.CLOSE))
         await bench.connect(qp, action)

@@ -39,7 +39,7 @@ _benches: list[Bench] = []
 
 
 class Model(Connection):
-    """Does not begin anew while frames of what it had open are in the buffer: it listens, and is asked again."""
+    """Does not begin anew if frames were delivered while the last incarnation ended: it listens, and is asked again."""
 
     drains = True
 
@@ -79,8 +79,8 @@ class Bench:
         self.out: dict[str, deque[dict[str, int]]] = {name: deque() for name, _ in self.outputs()}
         self.sinks = {name: Sink(dut, name, layout, self) for name, layout in self.outputs()}
         self.strangers = self.bad_offers = 0
-        self.drains = True
         dut.is_drained.value = 1
+        self.drains = True
         drive_struct(dut, "heard", layouts.heard_layout(BITS), {})
         self.clock = self.noticed = 0  # clocks, and when the user was told something
         for name in VIEWS:
@@ -130,6 +130,12 @@ class Bench:
 
     # ------------------------------------------------------------------ events, to both
 
+    def drain(self, is_drained: bool, drains: bool) -> None:
+        """Whether no delivered frames are in the buffer now, and whether none will be when an incarnation has ended."""
+        self.dut.is_drained.value, self.drains = int(is_drained), drains
+        for end in self.ends:
+            end.model.is_drained, end.model.drains = is_drained, drains
+
     async def connect(self, qp: int, action: Action, **peer: int) -> None:
         end, model = self.ends[qp], self.ends[qp].model
         values = {name: self.rng.getrandbits(layout) for name, layout in PEER.items()} | peer
@@ -155,7 +161,6 @@ class Bench:
         if stranger:
             self.strangers += end.model.state is not State.CLOSED
         else:
-            end.model.drains = self.drains
             refused = end.model.offers_refused
             end.model.receive(Control(body, echo))
             self.bad_offers += end.model.offers_refused - refused
@@ -270,6 +275,8 @@ class Sink(StreamSink):
         bench.out[self._port].append(found)
         if self._port == "m_axis_notice":
             bench.noticed = bench.clock
+        if self._port == "shut_receiver" and not bench.drains:
+            bench.dut.is_drained.value = 0
         if self._port.startswith("open_"):
             shuts = [len(bench.out[f"shut_{part}"]) for part in PARTS]
             assert len(set(shuts)) == 1, "opened before all had shut"

@@ -33,12 +33,15 @@ class Frame:
 
 
 class Link:
-    """A connection, as its models know it; ``present`` are the frames in the buffer, of all incarnations."""
+    """A connection, as its models know it.
+
+    ``present`` are the frames in the buffer, of all incarnations, ``delivered`` those that are kept no more.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
         self.epoch = 0
-        self.present = 0
+        self.present = self.delivered = 0
         self.receiver: Receiver[Frame] = Receiver(1)
         self.credits = [CreditReceiver() for _ in range(CLASSES)]
         self.told = [0] * CLASSES
@@ -106,6 +109,7 @@ class Reference:
         before = receiver.expected
         for steps, each in enumerate(receiver.deliver(), 1):
             (self.responses if each.traffic_class == 1 else self.requests).append(each)
+            link.delivered += 1
             link.seen.add(after(before, steps, SEQ_BITS))
         urgent = verdict is not Verdict.NEW or not was_expected or bool(receiver.held)
         self.owes[frame.qp, int(urgent)] += 1
@@ -126,6 +130,7 @@ class Reference:
     def _on_freed(self, fields: dict[str, int], frame: Frame) -> None:
         link = self.links[frame.qp]
         link.present -= 1
+        link.delivered -= 1
         self.free_pages += frame.pages
         if link.is_open and frame.epoch == link.epoch and frame.traffic_class < CLASSES:
             link.credits[frame.traffic_class].free(self.needed(frame))

@@ -123,8 +123,7 @@ class Rules(wiring.Component):
             found.proposes.eq(event.epoch == self._proposal),
             found.offers.eq(is_open_frame & soundness.is_sound),
             found.offers_bad.eq(is_open_frame & ~soundness.is_sound),
-            # What an open connection has in the buffer is of this incarnation.
-            found.may_open.eq(self.is_drained | (state.phase == State.OPEN)),
+            found.may_open.eq(self.is_drained),
         ]
 
     def _may_answer(self) -> Value:

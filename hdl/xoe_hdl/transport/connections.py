@@ -32,7 +32,8 @@ class Connections(wiring.Component):
 
     An incarnation begins in this order: what was open is closed in the table, all parts are told that it ends, and when
     no frame of it is left, that the next one begins; then the table says so, the other end is answered, and the user
-    told. If frames are left, it waits in ``LISTENING``: the other end is there, and asks again, or its data frames do.
+    told. None begins, and none ends for it, while delivered frames are in the buffer: the other end is there, and asks
+    again, or its data frames do. If some are delivered after that was looked at, the end waits in ``LISTENING``.
 
     Ports, streams unless said otherwise:
 
@@ -190,7 +191,10 @@ class Connections(wiring.Component):
         return Cat(taken).all()
 
     def _end_incarnation(self, m: Module, memories: ConnectionMemories) -> None:
-        """Close the table, then the parts. What is to be opened instead waits for the buffer to be drained."""
+        """Close the table, then the parts. What is to be opened instead waits for the buffer to be drained.
+
+        It was when that was decided, but frames may have been delivered until the receiver had shut.
+        """
         plan, state, clocks = self._plan, memories.state, Signal(range(_DRAIN_CLOCKS + 1))
         with m.State("SHUT"):
             m.d.comb += memories.close.eq(1)

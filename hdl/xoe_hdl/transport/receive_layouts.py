@@ -104,7 +104,7 @@ def state_layout(window: int, pages: int) -> data.StructLayout:
             "expected": SEQ_BITS,
             "present": window,  # bit n: frame expected + n is here
             "kept": range(window),  # how many of them are set
-            "accepted": range(2 * pages),  # frames, over all incarnations; counts round
+            "delivered": range(2 * pages),  # frames, over all incarnations; counts round
         }
     )
 
