@@ -197,6 +197,33 @@ async def silence_ends_what_is_open(dut, others):
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
+async def delivered_frames_hold_the_next_incarnation_back(dut):
+    """Those that are there already, so that nothing ends; those that come until it has ended; at last none."""
+    bench = Bench(dut)
+    await bench.start()
+    qp = QUEUE_PAIRS - 1
+    model = bench.ends[qp].model
+    await bench.connect(qp, Action.LISTEN)
+    await open_listening(bench, qp)
+    for step in range(20):
+        incarnation, proposal = model.incarnation, model.proposal
+        body = ControlBody(epoch=after(model.peer_epoch, 1, 8), is_open=step % 2, **sound_offer(bench.rng))
+        bench.drain(False, False)
+        await bench.control(qp, body, proposal)
+        await bench.control(qp, body, None)
+        await bench.meet(qp, proposal)
+        assert (model.incarnation, model.state) == (incarnation, State.OPEN)
+        bench.drain(True, False)
+        await bench.control(qp, body, proposal)
+        assert (model.incarnation, model.state) == (incarnation + 1, State.LISTENING)
+        bench.drain(False, False)
+        await bench.control(qp, body, proposal)
+        bench.drain(True, True)
+        await bench.control(qp, body, proposal)
+        assert (model.incarnation, model.state, model.epoch) == (incarnation + 2, State.OPEN, proposal)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def epochs_outlive_a_reset(dut):
     bench = Bench(dut)
     await bench.start()
