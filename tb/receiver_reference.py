@@ -74,7 +74,7 @@ class Reference:
         self.responses: deque[Frame] = deque()
         self.to_free: set[Frame] = set()
         self.to_leave: deque[Frame] = deque()  # delivered
-        self.owes: Counter[tuple[int, int]] = Counter()
+        self.owes: Counter[tuple[int, int, int, int]] = Counter()  # connection, whether it is urgent, or credit, class
         self.reports: deque[dict[str, Any]] = deque()
         self.free_pages = list(range(self.pages))
         self.shutting: set[int] = set()
@@ -112,7 +112,7 @@ class Reference:
             link.delivered += 1
             link.seen.add(after(before, steps, SEQ_BITS))
         urgent = verdict is not Verdict.NEW or not was_expected or bool(receiver.held)
-        self.owes[frame.qp, int(urgent)] += 1
+        self.owes[frame.qp, int(urgent), 0, 0] += 1
 
     def needed(self, frame: Frame) -> int:
         return credits_needed(frame.words * 8, self.credit_words * 8)
@@ -125,7 +125,7 @@ class Reference:
             credit = link.credits[traffic_class]
             if credit.reconcile(fields["credits"]):
                 self.counters["reconciled"] += 1
-                self._owe_credit(fields["qp"], traffic_class)
+                self._owe_credit(fields["qp"], traffic_class, True)
 
     def _on_freed(self, fields: dict[str, int], frame: Frame) -> None:
         link = self.links[frame.qp]
@@ -136,12 +136,13 @@ class Reference:
             link.credits[frame.traffic_class].free(self.needed(frame))
             self._owe_credit(frame.qp, frame.traffic_class)
 
-    def _owe_credit(self, qp: int, traffic_class: int) -> None:
+    def _owe_credit(self, qp: int, traffic_class: int, urgent: bool = False) -> None:
         link = self.links[qp]
         freed = link.credits[traffic_class].freed
         link.seen_credits.add(freed)
         untold = distance(freed, link.told[traffic_class], CREDIT_BITS)
-        self.owes[qp, int(untold >= max(1, self.granted[traffic_class] / 4))] += 1
+        urgent |= untold >= max(1, self.granted[traffic_class] / 4)
+        self.owes[qp, int(urgent), 1, traffic_class] += 1
 
     def _on_report(self, fields: dict[str, int], _: None) -> None:
         link = self.links[fields["qp"]]
@@ -196,6 +197,6 @@ class Reference:
             assert (found["qp"], found["is_open"]) == (expected["qp"], 0)
 
     def _on_owe(self, found: dict[str, int]) -> None:
-        key = found["qp"], found["urgent"]
+        key = found["qp"], found["urgent"], found["is_credit"], found["traffic_class"] * found["is_credit"]
         assert self.owes[key] > 0, (found, self.owes)
         self.owes[key] -= 1

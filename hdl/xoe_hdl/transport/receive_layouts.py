@@ -72,8 +72,16 @@ def reported_layout(bits: int, window: int) -> data.StructLayout:
 
 
 def owe_layout(bits: int) -> data.StructLayout:
-    """The other end is to be told something; ``urgent``: at once."""
-    return data.StructLayout({"qp": bits, "urgent": 1})
+    """The other end is to be told something; ``urgent``: at once.
+
+    ``is_credit``: of credits of a class that were freed, else of a data frame that came, of whatever class.
+    """
+    return data.StructLayout({"qp": bits, "urgent": 1, "is_credit": 1, "traffic_class": CLASS_BITS})
+
+
+def paid_layout(bits: int) -> data.StructLayout:
+    """A data frame goes out; it tells of all that came, and of the credits of one class that were freed."""
+    return data.StructLayout({"qp": bits, "traffic_class": CLASS_BITS})
 
 
 def command_layout(bits: int) -> data.StructLayout:

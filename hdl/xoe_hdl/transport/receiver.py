@@ -68,7 +68,7 @@ class Receiver(wiring.Component):
       the credits of a class freed, for a data frame's header. An event shows in look-ups from 7 clocks on.
     * ``owe``: the other end has to be told: of a data frame that is not stale, or of freed credits. ``urgent``: the
       frame was not the expected one, or others wait behind a gap; or a quarter of the class's credits were freed since
-      the last report.
+      the last report, or credits by ``reconcile``.
     * ``cfg_go_back_n``; ``counters``: of frames by verdict, and of ``reconciled`` differences.
 
     Args:
