@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 from typing import Any
 
@@ -12,13 +13,14 @@ from xoe.acknowledger import Acknowledger
 from xoe.transport import TransportSettings
 from xoe_hdl.transport import receive_layouts as layouts
 from xoe_hdl.transport.acknowledger import ACK_CFG
-from xoe_hdl.transport.layouts import CLASSES, qp_bits
+from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import PAUSES, StreamSink, StreamSource, drive_struct, pack, params, reset, start
 
 QUEUE_PAIRS, EVENTS = (params()[name] for name in ("queue_pairs", "events"))
 BITS = qp_bits(QUEUE_PAIRS)
-MANY = 1 << 30  # credits, so that only data frames count
+MANY = 1 << 30  # credits that are granted, so that a few are never urgent
 NEVER = 100_000  # clocks, beyond the end of a test
+CLASSES = 3
 PORTS = {
     "owe": layouts.owe_layout(BITS),
     "paid": layouts.paid_layout(BITS),
@@ -59,7 +61,7 @@ class Bench:
         await reset(self.dut)
 
     def send(self, port: str, qp: int, **fields: int) -> None:
-        self.waiting[port].append((qp, fields))
+        self.waiting[port].append((qp, {**dict.fromkeys(("urgent", "is_credit", "traffic_class"), 0), **fields}))
         self.sources[port].send(pack(PORTS[port], {"qp": qp, **fields}))
 
     async def taken(self) -> None:
@@ -94,16 +96,11 @@ class Bench:
             self.models[qp] = Acknowledger(self.settings, [MANY] * CLASSES, self.now)
         elif port == "shut":
             self.models[qp] = None
+        elif model is not None and port == "paid":
+            model.pay_with_data(fields["traffic_class"])
+        elif model is not None and fields["is_credit"]:
+            model.free(self.now, fields["traffic_class"], MANY if fields["urgent"] else 1)
         elif model is not None:
-            self._on_debt(port, model, fields)
-
-    def _on_debt(self, port: str, model: Acknowledger, fields: dict[str, int]) -> None:
-        traffic_class = fields.get("traffic_class", 0)
-        if port == "paid":
-            model.pay_with_data(traffic_class)
-        elif fields.get("is_credit"):
-            model.free(self.now, traffic_class, MANY if fields["urgent"] else 1)
-        else:
             model.take(self.now, bool(fields["urgent"]))
 
     def _look(self) -> None:
@@ -125,13 +122,8 @@ async def any_events(bench: Bench, events: int) -> None:
         if bench.models[qp] is None and draw < 0.3:
             bench.send("open", qp)
         elif draw < 0.6:
-            bench.send(
-                "owe",
-                qp,
-                urgent=int(rng.random() < 0.1),
-                is_credit=rng.randrange(2),
-                traffic_class=rng.randrange(CLASSES),
-            )
+            values = {"is_credit": rng.getrandbits(1), "traffic_class": rng.randrange(CLASSES)}
+            bench.send("owe", qp, urgent=int(rng.random() < 0.1), **values)
         elif draw < 0.9:
             bench.send("paid", qp, traffic_class=rng.randrange(CLASSES))
         elif draw < 0.92 and bench.models[qp] is not None:
@@ -190,6 +182,30 @@ async def one_that_waits_is_offered_after_the_delay(dut, ack_delay):
         await ClockCycles(dut.clk, bench.rng.randint(1, 50))
     await ClockCycles(dut.clk, 1000)
     assert bench.offers == 5
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+@cocotb.parametrize(traffic_class=list(range(CLASSES)))
+async def a_data_frame_pays_for_the_frames_and_the_credits_of_its_class(dut, traffic_class):
+    """Whatever else is owed stays so, and its time runs on from the first thing owed."""
+    delay = 150
+    bench = Bench(dut, IDLE_LOOK, ack_delay=delay, sync_interval=NEVER)
+    await bench.start()
+    bench.send("open", 0)
+    await bench.taken()
+    for owes_frame, *freed in itertools.product((0, 1), repeat=1 + CLASSES):
+        offers = bench.offers
+        for number in range(CLASSES):
+            if freed[number]:
+                bench.send("owe", 0, is_credit=1, traffic_class=number)
+        if owes_frame:
+            bench.send("owe", 0, traffic_class=7)  # has no meaning
+        await bench.taken()
+        await ClockCycles(dut.clk, bench.rng.randint(0, delay // 2))
+        bench.send("paid", 0, traffic_class=traffic_class)
+        await ClockCycles(dut.clk, delay + 2 * IDLE_LOOK)
+        is_left = any(freed[number] for number in range(CLASSES) if number != traffic_class)
+        assert bench.offers - offers == is_left, (owes_frame, freed)
 
 
 @cocotb.test(timeout_time=400, timeout_unit="us")

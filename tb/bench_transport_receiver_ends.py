@@ -79,6 +79,28 @@ async def delivered_frames_of_an_ended_incarnation_are_counted(dut):
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
+async def delivered_frames_of_what_is_open_are_counted_and_kept_ones_not(dut):
+    """Also those that were kept before; a gap that is never filled does not hold the next incarnation back."""
+    bench = Environment(dut, PARAMETERS)
+    bench.frees_late = iter(lambda: bench.is_held, None)
+    bench.is_held = True
+    await bench.start()
+    bench.open(0, window=8)
+    await bench.settle()
+    first, dut.drained_qp.value = bench.links[0].receiver.expected, 0
+    for steps, delivered in ((2, 0), (1, 0), (0, 3), (4, 3)):
+        bench.arrive(0, first + steps)
+        await ClockCycles(dut.clk, 60)
+        assert bench.links[0].delivered == delivered
+        for _ in range(20):
+            await bench.edge
+            assert dut.is_drained.value == (delivered == 0)
+    bench.is_held = False
+    await bench.settle()
+    assert (bench.links[0].present, dut.is_drained.value) == (1, 1)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
 async def credit_of_an_ended_incarnation_is_not_counted(dut):
     bench = Environment(dut, PARAMETERS)
     bench.frees_late = iter(lambda: bench.is_held, None)

@@ -19,6 +19,7 @@ from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import Beat, StreamSink, StreamSource, drive_struct, pack, params, read_struct, reset, start, unpack
 
 QUEUE_PAIRS, EVENTS, COUNTER_WIDTH = (params()[name] for name in ("queue_pairs", "events", "counter_width"))
+LARGEST = tuple(params()["largest"])  # bytes of operations, by class
 BITS = qp_bits(QUEUE_PAIRS)
 INPUTS = {
     "s_axis_connect": layouts.connect_layout(BITS),
@@ -27,16 +28,18 @@ INPUTS = {
     "unaccepted": layouts.epoch_layout(BITS),
 }
 PARTS = ("receiver", "sender", "acknowledger")
+VIEWS = ("transmit", "requester", "tags", "parser")
 BEGINS = layouts.begin_layouts(BITS)
 WINDOW = 64
 LOOKS = 20 * (1 << BITS) + 40  # clocks by which a time-out may be late, if nothing is held back
 EVENT = 150  # the longest that it takes to see that all is quiet after an event
 EPOCHS = [0] * QUEUE_PAIRS  # one for all tests: they outlive a reset
+QUIET = {"open_timeout": 1 << 22, "silence_timeout": 1 << 22}  # clocks, beyond the end of a test
 _benches: list[Bench] = []
 
 
 class Model(Connection):
-    """Does not begin anew while frames of what it had open are in the buffer: it listens, and is asked again."""
+    """Does not begin anew if frames were delivered while the last incarnation ended: it listens, and is asked again."""
 
     drains = True
 
@@ -60,7 +63,7 @@ class End:
 
     def __init__(self, qp: int, settings: TransportSettings) -> None:
         self.settings = settings
-        self.model = Model(ControlBody(), settings, EPOCHS[qp])
+        self.model = Model(ControlBody(), settings, EPOCHS[qp], LARGEST)
         self.peer = dict.fromkeys(PEER, 0)
 
 
@@ -69,16 +72,18 @@ class Bench:
 
     def __init__(self, dut: Any, **settings: int) -> None:
         self.dut, self.rng, self.edge = dut, Random(cocotb.RANDOM_SEED), RisingEdge(dut.clk)
-        self.settings = TransportSettings(**{"open_timeout": 1 << 22, "retries": 2, **settings})
-        values = {name: getattr(self.settings, name) for name in ("open_timeout", "retries")}
+        self.settings = TransportSettings(**{**QUIET, "retries": 2, **settings})
+        values = {name: getattr(self.settings, name) for name in ("open_timeout", "silence_timeout", "retries")}
         drive_struct(dut, "cfg", CONNECTION_CFG, {**values, "window": WINDOW})
         self.sources = {name: StreamSource(dut, name) for name in INPUTS}
         self.out: dict[str, deque[dict[str, int]]] = {name: deque() for name, _ in self.outputs()}
         self.sinks = {name: Sink(dut, name, layout, self) for name, layout in self.outputs()}
-        self.strangers = 0
-        self.drains = True
+        self.strangers = self.bad_offers = 0
         dut.is_drained.value = 1
-        for name in ("transmit", "requester", "parser"):
+        self.drains = True
+        drive_struct(dut, "heard", layouts.heard_layout(BITS), {})
+        self.clock = self.noticed = 0  # clocks, and when the user was told something
+        for name in VIEWS:
             getattr(dut, f"{name}_qp").value = 0
         if _benches:  # the test before this one
             _benches.pop().keep_epochs()
@@ -94,12 +99,18 @@ class Bench:
 
     async def start(self) -> None:
         await start(self.dut)
+        cocotb.start_soon(self._count())
+
+    async def _count(self) -> None:
+        while True:
+            await self.edge
+            self.clock += 1
 
     async def reset(self) -> None:
         self.keep_epochs()
         await reset(self.dut)
         self.ends = [End(qp, self.settings) for qp in range(QUEUE_PAIRS)]
-        self.strangers = 0
+        self.strangers = self.bad_offers = 0
         for queue in self.out.values():
             queue.clear()
 
@@ -118,6 +129,12 @@ class Bench:
             quiet = 0 if busy else quiet + 1
 
     # ------------------------------------------------------------------ events, to both
+
+    def drain(self, is_drained: bool, drains: bool) -> None:
+        """Whether no delivered frames are in the buffer now, and whether none will be when an incarnation has ended."""
+        self.dut.is_drained.value, self.drains = int(is_drained), drains
+        for end in self.ends:
+            end.model.is_drained, end.model.drains = is_drained, drains
 
     async def connect(self, qp: int, action: Action, **peer: int) -> None:
         end, model = self.ends[qp], self.ends[qp].model
@@ -144,8 +161,9 @@ class Bench:
         if stranger:
             self.strangers += end.model.state is not State.CLOSED
         else:
-            end.model.drains = self.drains
+            refused = end.model.offers_refused
             end.model.receive(Control(body, echo))
+            self.bad_offers += end.model.offers_refused - refused
         await self.check(qp, body if end.model.incarnation > before else None)
 
     async def lose(self, qp: int, epoch: int) -> None:
@@ -163,6 +181,13 @@ class Bench:
         await self.send("unaccepted", {"qp": qp, "epoch": epoch})
         model.accepts(epoch, model.peer_epoch)
         await self.check(qp)
+
+    async def hear(self, qp: int) -> int:
+        """Something came, for one clock; which that was."""
+        drive_struct(self.dut, "heard", layouts.heard_layout(BITS), {"valid": 1, "qp": qp})
+        await self.edge
+        self.dut.heard_valid.value = 0
+        return self.clock
 
     async def late(self, qp: int) -> None:
         """Wait until a time-out has passed; it began when the last event was checked, or a little before."""
@@ -191,8 +216,10 @@ class Bench:
         self._check_parts(qp, body, Notice.OPENED in model.notices)
         for queue in (*self.out.values(), model.outbox, model.notices):
             queue.clear()
-        assert self.dut.counters_stranger.value.to_unsigned() == self.strangers % (1 << COUNTER_WIDTH)
-        for name in ("transmit", "requester", "parser"):
+        for name, count in (("stranger", self.strangers), ("bad_offer", self.bad_offers)):
+            found = getattr(self.dut, f"counters_{name}").value.to_unsigned()
+            assert found == count % (1 << COUNTER_WIDTH), name
+        for name in VIEWS:
             await self.check_view(name, qp)
 
     def _answer(self, qp: int, control: Control) -> dict[str, int]:
@@ -211,8 +238,9 @@ class Bench:
             assert body is not None
             values = {name: getattr(body, name) for name in BODY}
             own = {"qp": qp, "seq": body.first_seq, "credits": body.first_credit}
-            ends = {"window": WINDOW, "epoch": model.epoch} if part == "receiver" else {"epoch": model.peer_epoch}
-            values |= own | ends
+            values |= own | {"epoch": model.epoch, "peer_epoch": model.peer_epoch}
+            if part == "receiver":
+                values["window"] = WINDOW
             assert begun == [{name: values[name] for name in BEGINS[part].members}]
         shuts = [len(self.out[f"shut_{part}"]) for part in PARTS]
         assert len(set(shuts)) == 1
@@ -230,7 +258,9 @@ class Bench:
         found = read_struct(self.dut, name, layouts.entry_layout())
         assert found["is_open"] == (end.model.state is State.OPEN)
         if found["is_open"]:
-            assert found == {"is_open": 1, "epoch": end.model.epoch, "peer_epoch": end.model.peer_epoch, **end.peer}
+            model = end.model
+            epochs = {"epoch": model.epoch, "peer_epoch": model.peer_epoch}
+            assert found == {"is_open": 1, **epochs, **end.peer, "atomic_slots": model.peer.atomic_slots}
 
 
 class Sink(StreamSink):
@@ -243,6 +273,10 @@ class Sink(StreamSink):
     def _on_beat(self, beat: Beat) -> None:
         bench, found = self._bench, unpack(self._layout, beat.data)
         bench.out[self._port].append(found)
+        if self._port == "m_axis_notice":
+            bench.noticed = bench.clock
+        if self._port == "shut_receiver" and not bench.drains:
+            bench.dut.is_drained.value = 0
         if self._port.startswith("open_"):
             shuts = [len(bench.out[f"shut_{part}"]) for part in PARTS]
             assert len(set(shuts)) == 1, "opened before all had shut"

@@ -189,6 +189,6 @@ class Environment(Reference):
             if link.is_open:
                 assert dut.expected.value.to_unsigned() == link.receiver.expected
                 assert dut.shown.value.to_unsigned() == link.credits[traffic_class].freed
-        assert dut.is_drained.value == (link.present == 0)
+        assert dut.is_drained.value == (link.delivered == 0)
         self._shown = deque([None] * SHOWN_CLOCKS)
         self.asks_at_random = True

@@ -33,12 +33,15 @@ class Frame:
 
 
 class Link:
-    """A connection, as its models know it; ``present`` are the frames in the buffer, of all incarnations."""
+    """A connection, as its models know it.
+
+    ``present`` are the frames in the buffer, of all incarnations, ``delivered`` those that are kept no more.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
         self.epoch = 0
-        self.present = 0
+        self.present = self.delivered = 0
         self.receiver: Receiver[Frame] = Receiver(1)
         self.credits = [CreditReceiver() for _ in range(CLASSES)]
         self.told = [0] * CLASSES
@@ -71,7 +74,7 @@ class Reference:
         self.responses: deque[Frame] = deque()
         self.to_free: set[Frame] = set()
         self.to_leave: deque[Frame] = deque()  # delivered
-        self.owes: Counter[tuple[int, int, int, int]] = Counter()
+        self.owes: Counter[tuple[int, int, int, int]] = Counter()  # connection, whether it is urgent, or credit, class
         self.reports: deque[dict[str, Any]] = deque()
         self.free_pages = list(range(self.pages))
         self.shutting: set[int] = set()
@@ -106,6 +109,7 @@ class Reference:
         before = receiver.expected
         for steps, each in enumerate(receiver.deliver(), 1):
             (self.responses if each.traffic_class == 1 else self.requests).append(each)
+            link.delivered += 1
             link.seen.add(after(before, steps, SEQ_BITS))
         urgent = verdict is not Verdict.NEW or not was_expected or bool(receiver.held)
         self.owes[frame.qp, int(urgent), 0, 0] += 1
@@ -121,23 +125,24 @@ class Reference:
             credit = link.credits[traffic_class]
             if credit.reconcile(fields["credits"]):
                 self.counters["reconciled"] += 1
-                self._owe_credit(fields["qp"], traffic_class, differs=True)
+                self._owe_credit(fields["qp"], traffic_class, True)
 
     def _on_freed(self, fields: dict[str, int], frame: Frame) -> None:
         link = self.links[frame.qp]
         link.present -= 1
+        link.delivered -= 1
         self.free_pages += frame.pages
         if link.is_open and frame.epoch == link.epoch and frame.traffic_class < CLASSES:
             link.credits[frame.traffic_class].free(self.needed(frame))
             self._owe_credit(frame.qp, frame.traffic_class)
 
-    def _owe_credit(self, qp: int, traffic_class: int, differs: bool = False) -> None:
+    def _owe_credit(self, qp: int, traffic_class: int, urgent: bool = False) -> None:
         link = self.links[qp]
         freed = link.credits[traffic_class].freed
         link.seen_credits.add(freed)
         untold = distance(freed, link.told[traffic_class], CREDIT_BITS)
-        is_much = untold >= max(1, self.granted[traffic_class] / 4)
-        self.owes[qp, int(is_much or differs), 1, traffic_class] += 1
+        urgent |= untold >= max(1, self.granted[traffic_class] / 4)
+        self.owes[qp, int(urgent), 1, traffic_class] += 1
 
     def _on_report(self, fields: dict[str, int], _: None) -> None:
         link = self.links[fields["qp"]]
@@ -193,6 +198,6 @@ class Reference:
             assert (found["qp"], found["is_open"]) == (expected["qp"], 0)
 
     def _on_owe(self, found: dict[str, int]) -> None:
-        key = found["qp"], found["urgent"], found["is_credit"], found["traffic_class"]
+        key = found["qp"], found["urgent"], found["is_credit"], found["traffic_class"] * found["is_credit"]
         assert self.owes[key] > 0, (found, self.owes)
         self.owes[key] -= 1

@@ -26,6 +26,7 @@ from xoe_hdl.transport.sender.layouts import (
     CLASSES,
     acknowledgement,
     commit,
+    failure,
     grant_write,
     incident,
     job,
@@ -136,7 +137,7 @@ class SenderPorts:
                 before = FROM_INCIDENT if name == "incidents" else 0
                 self.log.append((self.now - before, name, read_struct(dut, ports, layout)))
         if dut.failures_tvalid.value == 1 and dut.failures_tready.value == 1:
-            self.log.append((self.now, "failures", int(dut.failures_tdata.value)))
+            self.log.append((self.now, "failures", unpack(failure(QUEUE_PAIRS), int(dut.failures_tdata.value))))
 
     def _log_job(self, found: dict) -> None:
         committed = self.now - FROM_COMMIT
@@ -259,9 +260,11 @@ class Reference:
         if found["is_failed"]:
             self.counts["failed"] += 1
 
-    def _on_failures(self, now: int, qp: int) -> None:
-        assert self.lines[qp].model.is_failed
-        self.failed.append(qp)
+    def _on_failures(self, now: int, found: dict) -> None:
+        line = self.lines[found["qp"]]
+        assert line.model.is_failed
+        assert found["epoch"] == line.given["peer_epoch"]
+        self.failed.append(found["qp"])
 
     def _on_free(self, now: int, found: dict) -> None:
         self._found.append(found)

@@ -34,8 +34,9 @@ class Acknowledger(wiring.Component):
     Ports, streams unless said otherwise:
 
     * ``owe``: a data frame came, or credits were freed.
-    * ``paid``: a data frame carries the acknowledgement and the credits of one class. It must look that up in the clock in which this is taken or
-      later; so nothing that is owed is taken for paid.
+    * ``paid``: a data frame carries the acknowledgement, and the credits of a class. It must look these up in the clock
+      in which this is taken or later; so nothing that is owed is taken for paid. If an acknowledgement is due at once,
+      it pays for nothing.
     * ``due``: an acknowledgement is to be sent by itself. Taking it counts as sending, so what it says must be asked of
       the ``Receiver`` afterwards. It stays offered if a data frame pays meanwhile, or the connection ends.
     * ``open``, ``shut``: the connection takes part, or does not any more. Nothing is owed at first.
@@ -67,13 +68,14 @@ class Acknowledger(wiring.Component):
                     "is_late": 1,  # the first thing owed waits for longer than it may
                     "is_silent": 1,  # no acknowledgement was sent for too long
                     "owed": range(OWED_MAX + 1),  # data frames
-                    "credits": CLASSES,  # classes of which credits were freed
+                    "frees": CLASSES,  # the classes of which credits were freed
                     "since": _STAMP_BITS,
                     "last": _STAMP_BITS,
                 }
             )
         )
         self._event = Signal(layouts.owe_layout(bits))
+        self._class = Signal(CLASSES)  # of the event, a clock later; one bit at the most
         self._now = Signal(_STAMP_BITS)
 
     def elaborate(self, platform: object) -> Module:
@@ -92,6 +94,7 @@ class Acknowledger(wiring.Component):
             write.addr.eq(self._event.qp),
             write.data.eq(self._state),
         ]
+        m.d.sync += self._class.eq(Cat(self._event.traffic_class == number for number in range(CLASSES)))
         self._let_in(m, intake)
         kinds = data.View(data.StructLayout(dict.fromkeys(intake.inputs, 1)), intake.served)
         is_busy = self._send(m, intake)
@@ -137,45 +140,42 @@ class Acknowledger(wiring.Component):
 
     def _do(self, m: Module, kinds: data.View) -> None:
         """Change the state as the event demands."""
-        state, event, is_enough, is_first = self._state, self._event, Signal(), Signal()
-        its_class = Cat(event.traffic_class == number for number in range(CLASSES))
-        left = state.credits & ~its_class
+        state, event, is_enough, left = self._state, self._event, Signal(), Signal(CLASSES)
         m.d.comb += [
             is_enough.eq(~event.is_credit & (state.owed + 1 >= self.cfg.ack_every)),
-            is_first.eq((state.owed == 0) & (state.credits == 0)),
+            left.eq(state.frees & ~self._class),
         ]
         with m.State("DO"):
             m.next = "STORE"
             with m.If(kinds.look):
                 m.next = "COMPARE"
             with m.If(kinds.owe):
-                m.d.sync += state.is_urgent.eq(state.is_urgent | self._event.urgent | is_enough)
+                m.d.sync += state.is_urgent.eq(state.is_urgent | event.urgent | is_enough)
                 with m.If(event.is_credit):
-                    m.d.sync += state.credits.eq(state.credits | its_class)
+                    m.d.sync += state.frees.eq(state.frees | self._class)
                 with m.Elif(state.owed != OWED_MAX):
                     m.d.sync += state.owed.eq(state.owed + 1)
-                with m.If(is_first):
+                with m.If(~self._owes()):
                     m.d.sync += state.since.eq(self._now)
             with m.If(kinds.paid & ~state.is_urgent):
-                m.d.sync += [state.owed.eq(0), state.credits.eq(left)]
-                with m.If(left == 0):
-                    m.d.sync += state.is_late.eq(0)
+                m.d.sync += [state.owed.eq(0), state.frees.eq(left), state.is_late.eq(state.is_late & left.any())]
             with m.If(kinds.taken | kinds.open):
-                m.d.sync += [state.owed.eq(0), state.credits.eq(0), state.is_urgent.eq(0), state.is_late.eq(0)]
-            with m.If(kinds.taken | kinds.open):
+                m.d.sync += [state.owed.eq(0), state.frees.eq(0), state.is_urgent.eq(0), state.is_late.eq(0)]
                 m.d.sync += [state.last.eq(self._now), state.is_silent.eq(0)]
             for kind, is_open in ((kinds.open, 1), (kinds.shut, 0)):
                 with m.If(kind):
                     m.d.sync += state.is_open.eq(is_open)
 
+    def _owes(self) -> Value:
+        return (self._state.owed != 0) | self._state.frees.any()
+
     def _look(self, m: Module) -> None:
         """Compare the times; what has passed stays passed, however long the connection is not looked at again."""
         state, cfg, waited, silent = self._state, self.cfg, Signal(_STAMP_BITS), Signal(_STAMP_BITS)
-        owes = (state.owed != 0) | (state.credits != 0)
         m.d.sync += [waited.eq(self._now - state.since), silent.eq(self._now - state.last)]
         with m.State("COMPARE"):
             m.d.sync += [
-                state.is_late.eq(state.is_late | owes & (waited >= cfg.ack_delay)),
+                state.is_late.eq(state.is_late | self._owes() & (waited >= cfg.ack_delay)),
                 state.is_silent.eq(state.is_silent | (cfg.sync_interval != 0) & (silent >= cfg.sync_interval)),
             ]
             m.next = "STORE"

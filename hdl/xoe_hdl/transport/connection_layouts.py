@@ -20,6 +20,7 @@ RETRY_BITS = RETRIES_MAX.bit_length()
 
 PEER = {"mac": MAC_BITS, "node": NODE_BITS, "remote_qp": QP_BITS}
 BODY = fields_layout(ControlBody).members
+GRANTED = ("credit_size", "credit_request", "credit_response", "credit_atomic", "atomic_slots", "window")
 SAID = ("message", "echo_valid", "is_open", "epoch")  # of a body: what is not the same in all
 
 
@@ -31,9 +32,8 @@ class Action(IntEnum):
     CLOSE = 2
 
 
-CONNECTION_CFG = data.StructLayout(
-    {"open_timeout": CLOCK_BITS, "silence_timeout": CLOCK_BITS, "retries": RETRY_BITS, "window": WINDOW_BITS}
-)
+_TIMES = {"open_timeout": CLOCK_BITS, "silence_timeout": CLOCK_BITS}
+CONNECTION_CFG = data.StructLayout({**_TIMES, "retries": RETRY_BITS, "window": WINDOW_BITS})
 """As in ``xoe.transport.TransportSettings``; ``window`` is what this end offers, in frames."""
 
 
@@ -57,27 +57,27 @@ def answer_layout(bits: int) -> data.StructLayout:
     return data.StructLayout({"qp": bits, **PEER, "echo": EPOCH_BITS, **{name: BODY[name] for name in SAID}})
 
 
+def heard_layout(bits: int) -> data.StructLayout:
+    """A connection to whose end something came, in a clock in which ``valid`` is set."""
+    return data.StructLayout({"valid": 1, "qp": bits})
+
+
 def epoch_layout(bits: int) -> data.StructLayout:
     """A connection, and an epoch of one of its directions."""
     return data.StructLayout({"qp": bits, "epoch": EPOCH_BITS})
 
 
-def heard_layout(bits: int) -> data.StructLayout:
-    """The other end of a connection was heard, in this clock."""
-    return data.StructLayout({"valid": 1, "qp": bits})
-
-
 def sender_layout(bits: int) -> data.StructLayout:
-    """For the sending end: both epochs, the other's being that of the frames it sends, and what that end grants."""
-    granted = ("credit_size", "credit_request", "credit_response", "credit_atomic", "atomic_slots", "window")
+    """For the sending end: the epochs of both directions, as in ``entry_layout``, and what the other end grants."""
     epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
-    return data.StructLayout({"qp": bits, **epochs, **{name: BODY[name] for name in granted}})
+    return data.StructLayout({"qp": bits, **epochs, **{name: BODY[name] for name in GRANTED}})
 
 
 def entry_layout() -> data.StructLayout:
     """What others see of a connection.
 
-    ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it; ``atomic_slots`` what the other end grants.
+    ``epoch`` is that of frames to this end, ``peer_epoch`` of those from it; ``atomic_slots`` what the other end
+    grants.
     """
     epochs = {"epoch": EPOCH_BITS, "peer_epoch": EPOCH_BITS}
     return data.StructLayout({"is_open": 1, **epochs, **PEER, "atomic_slots": BODY["atomic_slots"]})

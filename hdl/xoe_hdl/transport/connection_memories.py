@@ -24,8 +24,8 @@ _KEPT = {
     "is_timed": 1,
     "started": STAMP_BITS,
     "peer_epoch": EPOCH_BITS,
-    "atomic_slots": BODY["atomic_slots"],
     **PEER,
+    "atomic_slots": BODY["atomic_slots"],  # that the other end grants
 }
 
 STATE = data.StructLayout({**_KEPT, "epoch": EPOCH_BITS})
@@ -39,7 +39,8 @@ class ConnectionMemories(wiring.Component):
     back, and to the views, in which a connection is open if its phase says so. ``close`` writes to the views alone that
     it is not. The epochs outlive a reset.
 
-    ``heard`` notes ``now`` for a connection, ``hears`` for ``qp`` if ``heard`` does not; ``heard_at`` goes with ``state``.
+    ``heard`` writes the clock ``now`` for a connection, else ``begin`` does for that of ``qp``; what was written for
+    the one that is worked on is in ``heard_at``.
     """
 
     def __init__(self, bits: int) -> None:
@@ -57,7 +58,7 @@ class ConnectionMemories(wiring.Component):
                 "close": In(1),
                 "now": In(STAMP_BITS),
                 "heard": In(layouts.heard_layout(bits)),
-                "hears": In(1),
+                "begin": In(1),
                 "heard_at": Out(STAMP_BITS),
                 **views,
             }
@@ -86,19 +87,19 @@ class ConnectionMemories(wiring.Component):
             m.d.sync += [state.epoch.eq(read_epoch.data), self.is_clearing.eq(0)]
         with m.If(self.change):
             m.d.sync += state.eq(self.changed)
-        self._listen(m)
+        self._keep_time(m)
         self._show(m)
         return m
 
-    def _listen(self, m: Module) -> None:
-        """When each connection was heard last."""
+    def _keep_time(self, m: Module) -> None:
+        """A row read in the clock in which it is written is the old one: at worst one clock too old."""
         m.submodules.times = times = Memory(shape=STAMP_BITS, depth=1 << self.bits, init=[])
         read, write = times.read_port(), times.write_port()
         m.d.comb += [
             read.addr.eq(self.fetch_qp),
             write.addr.eq(Mux(self.heard.valid, self.heard.qp, self.qp)),
             write.data.eq(self.now),
-            write.en.eq(self.heard.valid | self.hears),
+            write.en.eq(self.heard.valid | self.begin),
         ]
         with m.If(self.load):
             m.d.sync += self.heard_at.eq(read.data)
@@ -109,7 +110,7 @@ class ConnectionMemories(wiring.Component):
         write = table.write_port()
         m.d.comb += [write.addr.eq(self.qp), write.en.eq(self.store | self.close)]
         m.d.comb += write.data.is_open.eq((self.state.phase == State.OPEN) & ~self.close)
-        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", "atomic_slots", *PEER)]
+        m.d.comb += [write.data[name].eq(self.state[name]) for name in ("epoch", "peer_epoch", *PEER, "atomic_slots")]
         for name in VIEWS:
             read = table.read_port()
             m.d.comb += read.addr.eq(getattr(self, f"{name}_qp"))

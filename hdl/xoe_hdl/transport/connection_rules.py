@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Array, Const, Module, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from xoe.config import WINDOW_MAX, credits_needed
 from xoe.connection import Notice, State
 from xoe.cyclic import EPOCH_BITS
-from xoe.offer import CREDIT_SIZE_LOGS
 from xoe.wire import Message
 
 from . import connection_layouts as layouts
 from .connection_layouts import BODY, CONNECTION_CFG, PEER, Action
 from .connection_memories import STAMP_BITS, STATE
+from .soundness import Soundness
 
 KINDS = data.StructLayout(dict.fromkeys(("connect", "control", "failed", "unaccepted", "look"), 1))
 """Where an event comes from; one bit is set."""
@@ -39,23 +38,27 @@ PLAN = data.StructLayout(
 
 
 class Rules(wiring.Component):
-    """A free-running pipeline, whose outputs are right from the fourth clock on in which the inputs stand still.
+    """A free-running pipeline, whose outputs are right from the fifth clock on in which the inputs stand still.
 
-    ``is_drained`` may come two clocks after the other inputs. ``changed`` is the state afterwards; ``is_stranger``: it
-    is a control frame of somebody else; ``is_bad_offer``: an OPEN that cannot be used, because it does not hold frames
-    with ``largest`` bytes of operations, by class, or is out of bounds.
+    ``is_drained`` may come two clocks after the other inputs; ``now`` is the clock, ``heard_at`` when the other end was
+    heard. ``changed`` is the state afterwards; ``is_stranger``: it is a control frame of somebody else;
+    ``is_bad_offer``: an OPEN that offers what cannot be used.
+
+    Args:
+        bits: of the number of a queue pair.
+        largest: bytes of the largest operation that this end sends in each class.
     """
 
     def __init__(self, bits: int, largest: Sequence[int]) -> None:
-        self._largest = tuple(largest)
+        self.largest = tuple(largest)
         super().__init__(
             {
                 "event": In(layouts.event_layout(bits)),
                 "state": In(STATE),
                 "kind": In(KINDS),
                 "is_drained": In(1),
-                "cfg": In(CONNECTION_CFG),
                 "heard_at": In(STAMP_BITS),
+                "cfg": In(CONNECTION_CFG),
                 "now": Out(STAMP_BITS),
                 "plan": Out(PLAN),
                 "changed": Out(STATE),
@@ -64,23 +67,15 @@ class Rules(wiring.Component):
             }
         )
         self._proposal = Signal(EPOCH_BITS)
-        names = (
-            "is_known",
-            "knows_peer",
-            "echoes_epoch",
-            "echoes_proposal",
-            "proposes",
-            "is_overdue",
-            "is_silent",
-            "may_ask",
+        names = ("is_known", "knows_peer", "echoes_epoch", "echoes_proposal", "proposes", "is_overdue", "may_ask")
+        self._is = Signal(
+            data.StructLayout(dict.fromkeys((*names, "may_open", "offers", "offers_bad", "is_silent"), 1))
         )
-        self._is = Signal(data.StructLayout(dict.fromkeys((*names, "may_open", "is_sound"), 1)))
 
     def elaborate(self, platform: object) -> Module:
         """Compare, then decide; what is not said stays."""
         m = Module()
         kind, phase = self.kind, self.state.phase
-        is_open_frame = self.event.message == Message.OPEN
         m.d.sync += self.now.eq(self.now + 1)
         self._compare(m)
         m.d.sync += [
@@ -89,20 +84,20 @@ class Rules(wiring.Component):
             self.plan.echo.eq(self.event.epoch),
             self.changed.eq(self.state),
             self.is_stranger.eq(kind.control & (phase != State.CLOSED) & ~self._is.is_known),
-            self.is_bad_offer.eq(kind.control & self._is.is_known & is_open_frame & ~self._is.is_sound),
+            self.is_bad_offer.eq(kind.control & self._is.is_known & self._is.offers_bad),
         ]
         with m.If(kind.connect):
             self._connect(m)
         with m.If(kind.look & self._is.is_overdue):
             self._time(m)
-        # What was heard last may be of a later clock than the one in which it is looked at.
-        is_lost = kind.failed & self._is.knows_peer | kind.look & self._is.is_silent
-        with m.If(is_lost & (phase == State.OPEN)):
+        with m.If(kind.look & self._is.is_silent):
+            self._void(m, State.LISTENING, Notice.LOST)
+        with m.If(kind.failed & (phase == State.OPEN) & self._is.knows_peer):
             self._void(m, State.LISTENING, Notice.LOST)
         with m.If(kind.unaccepted & self._is.proposes & self._may_answer() & self._is.may_open):
             self._say(m, Message.OPEN, self._proposal)
         with m.If(kind.control & self._is.is_known):
-            with m.If(is_open_frame & self._may_answer() & self._is.is_sound):
+            with m.If(self._is.offers & self._may_answer()):
                 self._on_open(m)
             with m.If(self._is.knows_peer & self._is.echoes_epoch):
                 self._on_close(m)
@@ -110,13 +105,15 @@ class Rules(wiring.Component):
 
     def _compare(self, m: Module) -> None:
         event, state, found = self.event, self.state, self._is
-        age, silence = Signal(STAMP_BITS), Signal(STAMP_BITS)
+        m.submodules.soundness = soundness = Soundness(self.largest)
+        m.d.comb += [soundness.offer[name].eq(event[name]) for name in soundness.offer.shape().members]
+        age, silence, is_open_frame = Signal(STAMP_BITS), Signal(STAMP_BITS), event.message == Message.OPEN
         is_next = state.phase != State.OPENING
         m.d.sync += [
             self._proposal.eq(state.epoch + is_next),
             age.eq(self.now - state.started),
             silence.eq(self.now - self.heard_at),
-            found.is_silent.eq((silence >= self.cfg.silence_timeout) & (self.cfg.silence_timeout != 0)),
+            found.is_silent.eq((state.phase == State.OPEN) & (silence >= self.cfg.silence_timeout)),
             found.is_overdue.eq(state.is_timed & (age >= self.cfg.open_timeout)),
             found.may_ask.eq(state.asked <= self.cfg.retries),
             found.is_known.eq(sum((event[name] != state[name] for name in PEER), Value.cast(0)) == 0),
@@ -124,31 +121,9 @@ class Rules(wiring.Component):
             found.echoes_epoch.eq(event.echo_valid & (event.echo == state.epoch)),
             found.echoes_proposal.eq(event.echo_valid & (event.echo == self._proposal)),
             found.proposes.eq(event.epoch == self._proposal),
-            # What an open connection has in the buffer is of this incarnation.
-            found.may_open.eq(self.is_drained | (state.phase == State.OPEN)),
-        ]
-
-        self._look_at_offer(m)
-
-    def _look_at_offer(self, m: Module) -> None:
-        """Whether it is within bounds, and holds the largest frame of each class."""
-        event, fits = self.event, []
-        place = (event.credit_size - CREDIT_SIZE_LOGS[0])[:3]
-        for name, size in zip(("request", "response", "atomic"), self._largest, strict=True):
-            least = Signal(BODY["credit_request"], name=f"least_{name}")
-            needed = [credits_needed(size, 1 << log) for log in CREDIT_SIZE_LOGS]
-            m.d.sync += least.eq(Array(Const(each, len(least)) for each in [*needed, needed[-1]])[place])
-            fits.append(event[f"credit_{name}"] >= least)
-        is_bounded = Signal()
-        m.d.sync += [
-            is_bounded.eq(
-                (event.credit_size >= CREDIT_SIZE_LOGS[0])
-                & (event.credit_size <= CREDIT_SIZE_LOGS[-1])
-                & (event.window != 0)
-                & (event.window <= WINDOW_MAX)
-                & (event.atomic_slots != 0)
-            ),
-            self._is.is_sound.eq(is_bounded & fits[0] & fits[1] & fits[2]),
+            found.offers.eq(is_open_frame & soundness.is_sound),
+            found.offers_bad.eq(is_open_frame & ~soundness.is_sound),
+            found.may_open.eq(self.is_drained),
         ]
 
     def _may_answer(self) -> Value:
@@ -198,8 +173,8 @@ class Rules(wiring.Component):
             self._say(m, Message.OPEN, self._proposal, echoes=True)
             m.d.sync += [plan.is_open.eq(1), plan.says.eq(~event.is_open), plan.opens.eq(1)]
             m.d.sync += [self.changed.epoch.eq(self._proposal), self.changed.peer_epoch.eq(event.epoch)]
-            m.d.sync += self.changed.atomic_slots.eq(event.atomic_slots)
             m.d.sync += [self.changed.phase.eq(State.OPEN), self.changed.is_timed.eq(0)]
+            m.d.sync += self.changed.atomic_slots.eq(event.atomic_slots)
             m.d.sync += [plan.shuts.eq(is_open), plan.notifies.eq(is_open), plan.notice.eq(Notice.PEER_RESET)]
 
     def _on_close(self, m: Module) -> None:

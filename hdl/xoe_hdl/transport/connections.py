@@ -20,6 +20,7 @@ from .connection_rules import PLAN, Rules
 from .intake import Intake
 from .layouts import qp_bits
 from .receive_layouts import qp_layout
+from .soundness import check_largest
 
 PARTS = ("receiver", "sender", "acknowledger")
 
@@ -31,7 +32,8 @@ class Connections(wiring.Component):
 
     An incarnation begins in this order: what was open is closed in the table, all parts are told that it ends, and when
     no frame of it is left, that the next one begins; then the table says so, the other end is answered, and the user
-    told. If frames are left, it waits in ``LISTENING``: the other end is there, and asks again, or its data frames do.
+    told. None begins, and none ends for it, while delivered frames are in the buffer: the other end is there, and asks
+    again, or its data frames do. If some are delivered after that was looked at, the end waits in ``LISTENING``.
 
     Ports, streams unless said otherwise:
 
@@ -40,20 +42,22 @@ class Connections(wiring.Component):
       ``answers``: control frames to send, but for what this end offers, which is the same in all.
     * ``failed``: the sending end has given up; ``epoch`` is that of the frames it sent. ``unaccepted``: a data frame or
       acknowledgement came with an epoch that is not open.
+    * ``heard`` (no stream): a data frame or an acknowledgement of the present incarnation came. If none does for
+      ``cfg.silence_timeout`` clocks, the connection ends as if it had failed.
     * ``open_x``, ``shut_x``: for the receiver, sender and acknowledger; each must be done when it is taken. No ``open``
       comes before the last ``shut`` was taken by all.
     * ``drained_qp`` (no stream), and up to three clocks later ``is_drained``: as the ``Receiver`` has it.
-    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for ``transmit``, ``requester``, ``tags`` and ``parser``.
-    * ``heard``, valid for a clock: something came from the other end of a connection that is open. If nothing does for
-      ``cfg.silence_timeout`` clocks (0: ever), it ends.
-    * ``cfg``: no stream; ``counters``: control frames of others, and offers that cannot be used.
+    * ``x_qp``, and two clocks later ``x`` (no streams): the table, for each of ``VIEWS``.
+    * ``cfg``: no stream. ``counters``: control frames of others (``stranger``), and those from a connection's other end
+      that offer what cannot be used (``bad_offer``).
 
     Everything is closed after a reset, but the epochs go on. While an output is not taken, all waits.
 
     Args:
         queue_pairs: a power of two, 1..256.
         counter_width: bits of a counter; counters wrap.
-        largest: bytes of operations, by class, in the largest frame: an offer that does not hold it is refused.
+        largest: bytes of operations in the largest frame that this end sends in each of the classes 0, 1 and 2; an
+            OPEN that does not grant that is not followed.
 
     Raises:
         ConfigError: a parameter out of bounds.
@@ -61,8 +65,9 @@ class Connections(wiring.Component):
 
     def __init__(self, queue_pairs: int, counter_width: int = 32, largest: Sequence[int] = LARGEST) -> None:
         self.bits = bits = qp_bits(queue_pairs)
-        self._largest = largest
         check_range("counter_width", counter_width, 2, 64)
+        check_largest(largest)
+        self.largest = tuple(largest)
         self.inputs = {
             "s_axis_connect": layouts.connect_layout(bits),
             "control": layouts.control_layout(bits),
@@ -78,22 +83,23 @@ class Connections(wiring.Component):
                 **{f"shut_{part}": Out(stream.Signature(qp_layout(bits))) for part in PARTS},
                 "m_axis_notice": Out(stream.Signature(layouts.notice_layout(bits))),
                 "answers": Out(stream.Signature(layouts.answer_layout(bits))),
-                "heard": In(layouts.heard_layout(bits)),
                 "drained_qp": Out(bits),
                 "is_drained": In(1),
                 **views,
+                "heard": In(layouts.heard_layout(bits)),
                 "cfg": In(CONNECTION_CFG),
                 "counters": Out(counters("stranger", "bad_offer", width=counter_width)),
             }
         )
         self._event, self._plan = Signal(layouts.event_layout(bits)), Signal(PLAN)
+        self._heard = Signal(layouts.heard_layout(bits))
         self._told = Signal(len(PARTS))  # which parts have taken what they are told
 
     def elaborate(self, platform: object) -> Module:
         """Fetch, look, decide, and carry out."""
         m = Module()
         m.submodules.memories = memories = ConnectionMemories(self.bits)
-        m.submodules.rules = rules = Rules(self.bits, self._largest)
+        m.submodules.rules = rules = Rules(self.bits, self.largest)
         look = {"look": qp_layout(self.bits)}
         m.submodules.intake = intake = Intake({**self.inputs, **look}, self._event.shape())
         for name in self.inputs:
@@ -101,6 +107,7 @@ class Connections(wiring.Component):
         m.d.comb += intake.look.valid.eq(1)
         with m.If(intake.look.ready):
             m.d.sync += intake.look.payload.qp.eq(intake.look.payload.qp + 1)
+        m.d.sync += self._heard.eq(self.heard)
         self._join(m, intake, memories, rules)
         self._say(m, memories.state)
         with m.FSM(name="step"):
@@ -122,7 +129,7 @@ class Connections(wiring.Component):
             rules.cfg.eq(self.cfg),
             rules.heard_at.eq(memories.heard_at),
             memories.now.eq(rules.now),
-            memories.heard.eq(self.heard),
+            memories.heard.eq(self._heard),
         ]
         for name in VIEWS:
             m.d.comb += getattr(memories, f"{name}_qp").eq(getattr(self, f"{name}_qp"))
@@ -161,10 +168,9 @@ class Connections(wiring.Component):
         with m.State("DECIDE"):
             m.d.sync += self._plan.eq(rules.plan)
             m.d.comb += [memories.change.eq(1), memories.changed.eq(rules.changed)]
-            with m.If(rules.is_stranger):
-                m.d.sync += self.counters.stranger.eq(self.counters.stranger + 1)
-            with m.If(rules.is_bad_offer):
-                m.d.sync += self.counters.bad_offer.eq(self.counters.bad_offer + 1)
+            for name in ("stranger", "bad_offer"):
+                with m.If(getattr(rules, f"is_{name}")):
+                    m.d.sync += self.counters[name].eq(self.counters[name] + 1)
             m.d.sync += self._told.eq(0)
             m.next = "STORE"
             with m.If(rules.plan.opens):
@@ -184,7 +190,10 @@ class Connections(wiring.Component):
         return Cat(taken).all()
 
     def _end_incarnation(self, m: Module, memories: ConnectionMemories) -> None:
-        """Close the table, then the parts. What is to be opened instead waits for the buffer to be drained."""
+        """Close the table, then the parts. What is to be opened instead waits for the buffer to be drained.
+
+        It was when that was decided, but frames may have been delivered until the receiver had shut.
+        """
         plan, state, clocks = self._plan, memories.state, Signal(range(_DRAIN_CLOCKS + 1))
         with m.State("SHUT"):
             m.d.comb += memories.close.eq(1)
@@ -206,12 +215,12 @@ class Connections(wiring.Component):
                     m.next = "STORE"
 
     def _begin_incarnation(self, m: Module, memories: ConnectionMemories) -> None:
-        """Open the parts, then the table."""
+        """Open the parts, then the table. The other end counts as heard; whom else was heard right now goes first."""
         with m.State("OPEN"), m.If(self._tell_parts(m, "open")):
             m.next = "STORE"
         with m.State("STORE"):
-            m.d.comb += [memories.store.eq(1), memories.hears.eq(self._plan.opens)]
-            with m.If(~(self._plan.opens & self.heard.valid)):  # which would be noted instead
+            m.d.comb += [memories.store.eq(1), memories.begin.eq(self._plan.opens)]
+            with m.If(~self._plan.opens | ~self._heard.valid):
                 m.next = "SAY"
 
     def _tell(self, m: Module) -> None:

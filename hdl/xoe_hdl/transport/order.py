@@ -143,8 +143,6 @@ class Order(wiring.Component):
             m.d.sync += [self._owes.eq(1), self._is_urgent.eq(~verdict.in_order)]
         with m.If(drops | verdict.stale):
             m.d.sync += [self.free.valid.eq(1), self.free.payload.eq(event.segment)]
-        with m.If(is_new):
-            m.d.sync += state.accepted.eq(state.accepted + 1)
         with m.If(verdict.in_order):
             m.d.sync += state.is_nacked.eq(0)
             self._deliver(m, event)
@@ -155,9 +153,10 @@ class Order(wiring.Component):
 
     def _deliver(self, m: Module, frame: data.View) -> None:
         """Send a frame on that was the one expected."""
-        delivered = self.delivered.frame
+        delivered, state = self.delivered.frame, self._state
+        m.d.sync += state.delivered.eq(state.delivered + 1)
         m.d.sync += [self.delivered.valid.eq(1), delivered.qp.eq(self._event.qp)]
-        m.d.sync += delivered.epoch.eq(self._state.epoch)
+        m.d.sync += delivered.epoch.eq(state.epoch)
         m.d.sync += [delivered[name].eq(frame[name]) for name in self.memories.kept.shape().members]
         self._advance(m)
 
@@ -214,7 +213,7 @@ class Order(wiring.Component):
             with m.Else():
                 self._advance(m)
                 with m.If(state.present[0]):
-                    m.d.sync += [state.kept.eq(state.kept - 1), state.accepted.eq(state.accepted - 1)]
+                    m.d.sync += state.kept.eq(state.kept - 1)
                     m.next = "FIND"
                 with m.Elif(state.expected[:_SLICE].all()):
                     m.next = "FINISH"

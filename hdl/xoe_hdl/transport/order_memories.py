@@ -18,13 +18,13 @@ class OrderMemories(wiring.Component):
 
     ``fetched`` comes a clock after ``fetch_qp``, ``kept`` two clocks after ``state.expected``, ``consumed`` two
     clocks after ``event``; ``store``, ``keep`` and ``count`` write ``state``, the frame of ``event`` and ``credits``.
-    ``expected`` and ``accepted`` come two clocks after the queue pair that they are asked for.
+    ``expected`` and ``delivered`` come two clocks after the queue pair that they are asked for.
     """
 
     def __init__(self, bits: int, window: int, pages: int) -> None:
         self.bits, self.window = bits, window
         event, state = layouts.event_layout(bits, pages), layouts.state_layout(window, pages)
-        self.shown = data.StructLayout({name: state.members[name] for name in ("expected", "accepted")})
+        self.shown = data.StructLayout({name: state.members[name] for name in ("expected", "delivered")})
         super().__init__(
             {
                 "event": In(event),
@@ -40,7 +40,7 @@ class OrderMemories(wiring.Component):
                 "shown_qp": In(bits),
                 "expected": Out(SEQ_BITS),
                 "drained_qp": In(bits),
-                "accepted": Out(range(2 * pages)),
+                "delivered": Out(range(2 * pages)),
             }
         )
 
@@ -81,13 +81,13 @@ class OrderMemories(wiring.Component):
     def _show(self, m: Module) -> None:
         """A copy of what others may look at in any clock, also in that in which it is written: they get the old one."""
         m.submodules.shown = memory = Memory(shape=self.shown, depth=1 << self.bits, init=[])
-        write, expected, accepted = memory.write_port(), memory.read_port(), memory.read_port()
+        write, expected, delivered = memory.write_port(), memory.read_port(), memory.read_port()
         m.d.comb += [
             write.addr.eq(self.event.qp),
             write.data.expected.eq(self.state.expected),
-            write.data.accepted.eq(self.state.accepted),
+            write.data.delivered.eq(self.state.delivered),
             write.en.eq(self.store),
             expected.addr.eq(self.shown_qp),
-            accepted.addr.eq(self.drained_qp),
+            delivered.addr.eq(self.drained_qp),
         ]
-        m.d.sync += [self.expected.eq(expected.data.expected), self.accepted.eq(accepted.data.accepted)]
+        m.d.sync += [self.expected.eq(expected.data.expected), self.delivered.eq(delivered.data.delivered)]

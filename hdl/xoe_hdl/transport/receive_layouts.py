@@ -72,12 +72,15 @@ def reported_layout(bits: int, window: int) -> data.StructLayout:
 
 
 def owe_layout(bits: int) -> data.StructLayout:
-    """The other end is to be told something: of a data frame, or of credits of a class; ``urgent``: at once."""
+    """The other end is to be told something; ``urgent``: at once.
+
+    ``is_credit``: of credits of a class that were freed, else of a data frame that came, of whatever class.
+    """
     return data.StructLayout({"qp": bits, "urgent": 1, "is_credit": 1, "traffic_class": CLASS_BITS})
 
 
 def paid_layout(bits: int) -> data.StructLayout:
-    """A data frame tells what has come, and the credits of one class."""
+    """A data frame goes out; it tells of all that came, and of the credits of one class that were freed."""
     return data.StructLayout({"qp": bits, "traffic_class": CLASS_BITS})
 
 
@@ -109,7 +112,7 @@ def state_layout(window: int, pages: int) -> data.StructLayout:
             "expected": SEQ_BITS,
             "present": window,  # bit n: frame expected + n is here
             "kept": range(window),  # how many of them are set
-            "accepted": range(2 * pages),  # frames, over all incarnations; counts round
+            "delivered": range(2 * pages),  # frames, over all incarnations; counts round
         }
     )
 

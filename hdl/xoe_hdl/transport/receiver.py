@@ -57,9 +57,9 @@ class Receiver(wiring.Component):
     * ``open``: begins an incarnation, of a connection that is shut and drained. Its ``window`` is 1 and up, and at most
       the parameter. ``shut``: ends it; what is kept goes to ``free``. Each is taken when it is done. Frames that come
       while a connection is shut are ``stale``.
-    * ``drained_qp`` (no stream), and two clocks later ``is_drained``: no frame of the connection, of whatever
-      incarnation, is in the buffer any more: all went back by ``freed`` or ``free``. Exact while it is shut; one that
-      has not been taken from ``arrivals`` yet does not count.
+    * ``drained_qp`` (no stream), and two clocks later ``is_drained``: no frame that was delivered, of whatever
+      incarnation, is in the buffer any more: all went back by ``freed``. It may be late while frames are delivered. A
+      connection that is shut has no others in the buffer, but those not taken from ``arrivals`` yet.
     * ``reconcile``: from an acknowledgement. Credits that its sender has consumed for frames that never came are freed;
       only if the sender and this end speak of the same frames: ``seq`` is expected, and none beyond it is kept.
     * ``report``: asks for what an acknowledgement says; ``reported``: it, 16 clocks later or more. One is under way at
@@ -68,7 +68,7 @@ class Receiver(wiring.Component):
       the credits of a class freed, for a data frame's header. An event shows in look-ups from 7 clocks on.
     * ``owe``: the other end has to be told: of a data frame that is not stale, or of freed credits. ``urgent``: the
       frame was not the expected one, or others wait behind a gap; or a quarter of the class's credits were freed since
-      the last report, or counts were found to differ.
+      the last report, or credits by ``reconcile``.
     * ``cfg_go_back_n``; ``counters``: of frames by verdict, and of ``reconciled`` differences.
 
     Args:
@@ -143,7 +143,7 @@ class Receiver(wiring.Component):
             self.shown.eq(returns.shown),
             order.memories.drained_qp.eq(self.drained_qp),
             returns.drained_qp.eq(self.drained_qp),
-            self.is_drained.eq(order.memories.accepted == returns.released),
+            self.is_drained.eq(order.memories.delivered == returns.released),
         ]
         m.d.sync += order.go_back_n.eq(self.cfg_go_back_n)
         for index, name in enumerate(COUNTERS):

@@ -102,9 +102,9 @@ class Returns(wiring.Component):
         return write_end, write_count
 
     def _add(self, m: Module, intake: Intake) -> tuple[Signal, Signal, Signal]:
-        """What is free with this event, if it is of the present incarnation, and whether that is much: a step a clock.
+        """What is free with this event, if it is of the present incarnation, and whether it is urgent: a step a clock.
 
-        A frame of a class without credits frees none.
+        It is if that is much, or if counts were found to differ. A frame of a class without credits frees none.
         """
         event = self._event
         is_current, is_urgent = Signal(), Signal()
@@ -118,7 +118,7 @@ class Returns(wiring.Component):
             total.eq(self._count.freed + step),
             untold.eq(total - self._count.told),
             quarter.eq(quarters[event.traffic_class[:2]]),
-            is_urgent.eq(untold >= quarter),
+            is_urgent.eq((untold >= quarter) | event.reconciles),
             is_current.eq(self._end.is_alive & (self._end.epoch == event.epoch) & (event.traffic_class < CLASSES)),
         ]
         return is_current, is_urgent, total
@@ -154,7 +154,7 @@ class Returns(wiring.Component):
             m.d.sync += [
                 self.owe.valid.eq(is_current),
                 self.owe.payload.qp.eq(self._event.qp),
-                self.owe.payload.urgent.eq(is_urgent | self._event.reconciles),
+                self.owe.payload.urgent.eq(is_urgent),
                 self.owe.payload.is_credit.eq(1),
                 self.owe.payload.traffic_class.eq(self._event.traffic_class),
             ]
