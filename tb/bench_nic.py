@@ -1,4 +1,4 @@
-"""The NIC under pyuvm: its user and its wire as agents, a golden NIC as its peer, the golden models as the predictor.
+"""The NIC under pyuvm: its user and its wire as agents, an endpoint as its peer, the golden models as the predictor.
 
 The user's commands, the peer's commands and frames that nobody can use run at the same time. The two NICs touch
 different memory, so that what the models say does not depend on who comes first.
@@ -28,22 +28,28 @@ from pyuvm import (
     uvm_test,
 )
 
-from nic_stimulus import MEMORY, noise_frame, page_table, random_command, window_table
+from nic_stimulus import MEMORY, QPS, noise_frame, page_table, random_command, window_table
 from xoe import Frame
 from xoe.command import Command, Completion
 from xoe.config import NicConfig
+from xoe.connection import Notice
+from xoe.endpoint import Endpoint
 from xoe.framer import Settings
 from xoe.memory import Memory
 from xoe.nic import Nic as GoldenNic
 from xoe.nic import exchange
-from xoe.parser import Outcome
-from xoe.wire import TrafficClass
+from xoe.parser import Outcome, Parser
+from xoe.transport import TransportSettings
+from xoe.wire import Kind
 from xoe_hdl.nic import Nic
+from xoe_hdl.transport.connection_layouts import Action
 from xoe_sim.predict import fill, mac, node
 from xoe_tb import PAUSES, FrameSink, FrameSource, never, params, start
+from xoe_tb.endpoint_peer import EndpointPeer
 from xoe_tb.nic import NicSide
 
 CONFIG = NicConfig(**params()["config"])
+TRANSPORT = TransportSettings()
 PATIENCE = 20_000  # clocks without a completion that are called a hang
 OURS, PEER = 0, 1
 
@@ -128,30 +134,24 @@ class Agent(uvm_agent):
 
 
 class Peer(uvm_subscriber):
-    """The golden NIC at the other end: takes every frame of ours, and has frames to send.
+    """The endpoint at the other end: takes every frame of ours, and has frames to send.
 
-    Raises AssertionError on a frame that is not sound, or whose sequence number is not the next of its flow.
+    Raises AssertionError on a frame that is not sound.
     """
 
     def __init__(self, name: str, parent: uvm_component) -> None:
         super().__init__(name, parent)
-        self.nic = golden(PEER)
+        self.nic = Endpoint(CONFIG, settings(PEER), TRANSPORT, Memory(MEMORY))
+        fill(self.nic.translations, page_table(OURS))
+        fill(self.nic.windows, window_table(OURS))
         self.to_send: deque[bytes] = deque()
-        self._sequence: dict[tuple[bool, int], int] = {}
+        self._ends = EndpointPeer(cocotb.top, self.nic, self.to_send.append)
 
     def write(self, seen: tuple[bytes, bool]) -> None:
         data, bad = seen
-        header = Frame.decode(data).header
-        flow = header.traffic_class == TrafficClass.RESPONSE, header.src_qp
-        assert header.seq == self._sequence.get(flow, 0), f"{flow}: sequence number {header.seq}"
-        self._sequence[flow] = header.seq + 1
-        assert self.nic.receive(data, bad).outcome is Outcome.ACCEPTED
-        self.to_send += self.nic.transmit()
-
-    def ask(self, command: Command) -> None:
-        """Send a command of the peer's own."""
-        self.nic.submit(command)
-        self.to_send += self.nic.transmit()
+        assert not bad
+        Frame.decode(data)
+        self._ends.take(data)
 
 
 class Predictor(uvm_component):
@@ -163,7 +163,7 @@ class Predictor(uvm_component):
         self.completions: dict[int, Completion] = {}
         self.host: deque[bytes] = deque()
         self.control: deque[bytes] = deque()
-        self.parser = golden(OURS).parser
+        self.parser = Parser(CONFIG, mac(OURS), node(OURS), kinds=frozenset(Kind))
 
     def predict(self, command: Command, of_peer: bool = False) -> None:
         """What a command of ours, or of the peer's, leads to."""
@@ -212,7 +212,7 @@ class Scoreboard(uvm_component):
         assert self.peer.nic.responder.memory.read(0, MEMORY) == predictor.peer.responder.memory.read(0, MEMORY)
         mask = (1 << CONFIG.counter_width) - 1
         expected = {outcome.name.lower(): count & mask for outcome, count in predictor.parser.counters.items()}
-        found = {name: count for name, count in counters["parser"].items() if name in expected}
+        found = {name: count for name, count in counters["ingress"]["parser"].items() if name in expected}
         assert found == {name: expected[name] for name in found}
         assert set(found) >= {outcome.name.lower() for outcome in Outcome if outcome >= Outcome.BAD}
 
@@ -281,11 +281,11 @@ class WireSequence(uvm_sequence):
     async def body(self) -> None:
         peer, queue = self.env.peer, self.env.peer.to_send
         while True:
-            if self.left and self.rng.random() < 0.3:
+            if self.left and peer.nic.notices and self.rng.random() < 0.3:
                 self.left -= 1
-                command = dataclasses.replace(random_command(self.rng), id=self.left)
+                command = dataclasses.replace(random_command(self.rng, qps=1), id=self.left)
                 self.env.predictor.predict(command, of_peer=True)
-                peer.ask(command)
+                peer.nic.submit(command)
             if self.rng.random() < 0.1:
                 await self._send(*noise_frame(self.rng, mac(OURS), mac(PEER)))
             if queue:
@@ -308,11 +308,16 @@ class NicTest(uvm_test):
     async def run_phase(self) -> None:
         self.raise_objection()
         env, count, rng = self.env, params()["count"], Random(cocotb.RANDOM_SEED + 1)
-        env.side.configure(**dataclasses.asdict(settings(OURS)))
+        env.side.configure(**dataclasses.asdict(settings(OURS)), **dataclasses.asdict(TRANSPORT))
         await start(cocotb.top)
         await env.side.write_translations(page_table(PEER))
         await env.side.write_windows(window_table(PEER))
+        for qp in range(QPS):
+            env.peer.nic.listen(qp, mac(OURS), node(OURS), qp)
+            env.side.connect(Action.OPEN, qp=qp, mac=mac(PEER), node=node(PEER), remote_qp=qp)
         wire = cocotb.start_soon(WireSequence(env, count // 2, rng).start(env.wire.sequencer))
+        for _ in range(QPS):
+            assert (await env.side.notice())[1] is Notice.OPENED
         await UserSequence(count, rng).start(env.user.sequencer)
         await self._until(lambda: env.score.completed == count)
         await self._until(lambda: len(env.peer.nic.completions) == count // 2)

@@ -12,7 +12,7 @@ from xoe_sim.predict import mac, node
 
 MEMORY = 1 << 17
 ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
-SPACE = 7
+SPACE = 7  # that of queue pair 0; the next ones have the next
 PAGES = (  # virtual address, log2 of the size, remote base, rights
     (0x40_0000, 16, 0, ALL),
     (0x80_0000, 16, 1 << 16, ALL),  # its window allows reads only
@@ -22,9 +22,10 @@ QPS = 4
 
 
 def page_table(target: int) -> list[Page[Translation]]:
-    """Translations towards a NIC."""
+    """Translations towards a NIC: an address space for each queue pair, which leads to that of the same number."""
     return [
-        Page(SPACE, address, size_log2, Translation(base, mac(target), node(target), 1, rights))
+        Page(SPACE + qp, address, size_log2, Translation(base, mac(target), node(target), qp, rights))
+        for qp in range(QPS)
         for address, size_log2, base, rights in PAGES
     ]
 
@@ -34,12 +35,13 @@ def window_table(source: int) -> list[Page[Window]]:
     return [Page(node(source), 0, 16, Window(ALL)), Page(node(source), 1 << 16, 16, Window(Rights.READ))]
 
 
-def random_command(rng: Random) -> Command:
-    """A command: most of them good, on a few addresses, so that they meet; some of every kind that is refused."""
+def random_command(rng: Random, qps: int = QPS) -> Command:
+    """A command of one of the first queue pairs: most of them good, on a few addresses, so that they meet; some of every kind that is refused."""
     base = rng.choices([page[0] for page in PAGES] + [0x10_0000], (12, 2, 2, 1))[0]
     address = base + rng.choice((0, 8, 0x100, 0xFF0, 0xFFF8)) + rng.randrange(16)
     opcode = rng.choices((Opcode.READ, Opcode.WRITE, Opcode.FENCE, None, 0x20, 0x33, 0x7F), (6, 6, 1, 6, 1, 1, 1))[0]
-    common = {"qp": rng.randrange(QPS), "address_space": SPACE}
+    qp = rng.randrange(qps)
+    common = {"qp": qp, "address_space": SPACE + qp}
     if opcode is None:
         opcode, size = rng.choice(sorted(ATOMICS)), rng.choice((4, 8))
         address = address if rng.random() < 0.1 else address & -size

@@ -4,7 +4,7 @@ from xoe.config import NicConfig
 from xoe_hdl.nic import Nic
 from xoe_sim.build import run_bench
 
-SMALL = {"cam_entries": 4, "windows": 2, "tags": 8, "queue_pairs": 4, "mtu": 512, "counter_width": 8}
+SMALL = {"cam_entries": 16, "windows": 2, "tags": 8, "queue_pairs": 4, "mtu": 512, "counter_width": 8}
 
 
 @pytest.mark.parametrize("width", [64, 512])
