@@ -188,24 +188,52 @@ async def one_that_waits_is_offered_after_the_delay(dut, ack_delay):
 @cocotb.parametrize(traffic_class=list(range(CLASSES)))
 async def a_data_frame_pays_for_the_frames_and_the_credits_of_its_class(dut, traffic_class):
     """Whatever else is owed stays so, and its time runs on from the first thing owed."""
-    delay = 150
-    bench = Bench(dut, IDLE_LOOK, ack_delay=delay, sync_interval=NEVER)
+    bench = Bench(dut, IDLE_LOOK, ack_delay=3 * IDLE_LOOK, sync_interval=NEVER)
     await bench.start()
     bench.send("open", 0)
     await bench.taken()
     for owes_frame, *freed in itertools.product((0, 1), repeat=1 + CLASSES):
         offers = bench.offers
-        for number in range(CLASSES):
-            if freed[number]:
-                bench.send("owe", 0, is_credit=1, traffic_class=number)
-        if owes_frame:
-            bench.send("owe", 0, traffic_class=7)  # has no meaning
-        await bench.taken()
-        await ClockCycles(dut.clk, bench.rng.randint(0, delay // 2))
+        owed = [{"is_credit": 1, "traffic_class": number} for number in range(CLASSES) if freed[number]]
+        owed += [{"traffic_class": 7}] * owes_frame  # the class has no meaning
+        bench.rng.shuffle(owed)
+        for fields in owed:
+            bench.send("owe", 0, **fields)
+            await ClockCycles(dut.clk, 2 * IDLE_LOOK // len(owed))
+        await ClockCycles(dut.clk, bench.rng.randint(0, IDLE_LOOK // 2))
         bench.send("paid", 0, traffic_class=traffic_class)
-        await ClockCycles(dut.clk, delay + 2 * IDLE_LOOK)
+        await ClockCycles(dut.clk, 5 * IDLE_LOOK)
         is_left = any(freed[number] for number in range(CLASSES) if number != traffic_class)
         assert bench.offers - offers == is_left, (owes_frame, freed)
+
+
+@cocotb.test(timeout_time=400, timeout_unit="us")
+@cocotb.parametrize(owed=[{"is_credit": 0}, {"is_credit": 1, "traffic_class": 1}])
+async def what_was_late_and_was_paid_is_not_offered(dut, owed):
+    """A data frame goes out while the acknowledgement waits for its turn; it pays for what it tells."""
+    if QUEUE_PAIRS == 1:
+        return
+    bench = Bench(dut, 1 << 30, ack_delay=20, sync_interval=NEVER)
+    bench.due.pause = lambda: bench.is_held
+    bench.is_held = True
+    await bench.start()
+    for qp in (0, 1):
+        bench.send("open", qp)
+    await bench.taken()
+    bench.send("owe", 0, urgent=1)
+    await ClockCycles(dut.clk, LOOK)
+    assert dut.due_tvalid.value == 1
+    for traffic_class, offers in ((0, 1 + owed["is_credit"]), (1, 1)):
+        bench.send("owe", 1, **owed)
+        await ClockCycles(dut.clk, 2 * LOOK)
+        bench.send("paid", 1, traffic_class=traffic_class)
+        await ClockCycles(dut.clk, 2 * LOOK)
+        before, bench.is_held = bench.offers, False
+        await ClockCycles(dut.clk, LOOK)
+        assert bench.offers - before == offers
+        bench.is_held = True
+        bench.send("owe", 0, urgent=1)
+        await ClockCycles(dut.clk, LOOK)
 
 
 @cocotb.test(timeout_time=400, timeout_unit="us")
