@@ -145,13 +145,13 @@ class Peer(uvm_subscriber):
         fill(self.nic.translations, page_table(OURS))
         fill(self.nic.windows, window_table(OURS))
         self.to_send: deque[bytes] = deque()
-        self._ends = EndpointPeer(cocotb.top, self.nic, self.to_send.append)
+        self.ends = EndpointPeer(cocotb.top, self.nic, self.to_send.append)
 
     def write(self, seen: tuple[bytes, bool]) -> None:
         data, bad = seen
         assert not bad
         Frame.decode(data)
-        self._ends.take(data)
+        self.ends.take(data)
 
 
 class Predictor(uvm_component):
@@ -207,7 +207,7 @@ class Scoreboard(uvm_component):
         assert not predictor.completions, f"never completed: {predictor.completions}"
         assert not predictor.host, f"{len(predictor.host)} frames did not reach the host"
         assert not predictor.control, f"{len(predictor.control)} control frames did not come out"
-        assert by_id(self.peer.nic.completions) == by_id(predictor.peer.completions)
+        assert by_id(self.peer.ends.completions) == by_id(predictor.peer.completions)
         assert self.side.ram.read(0, MEMORY) == predictor.ours.responder.memory.read(0, MEMORY)
         assert self.peer.nic.responder.memory.read(0, MEMORY) == predictor.peer.responder.memory.read(0, MEMORY)
         mask = (1 << CONFIG.counter_width) - 1
@@ -320,7 +320,7 @@ class NicTest(uvm_test):
             assert (await env.side.notice())[1] is Notice.OPENED
         await UserSequence(count, rng).start(env.user.sequencer)
         await self._until(lambda: env.score.completed == count)
-        await self._until(lambda: len(env.peer.nic.completions) == count // 2)
+        await self._until(lambda: len(env.peer.ends.completions) == count // 2)
         wire.cancel()
         for stream in (env.side.host, env.side.control):
             stream.pause = never()
@@ -331,8 +331,10 @@ class NicTest(uvm_test):
         """Wait, for as long as something goes on."""
         env = self.env
         while not is_done():
-            before = env.score.completed, len(env.peer.nic.completions)
+            before = env.score.completed, len(env.peer.ends.completions)
             await ClockCycles(cocotb.top.clk, PATIENCE)
-            assert is_done() or before != (env.score.completed, len(env.peer.nic.completions)), (
-                f"nothing completed for {PATIENCE} clocks; still expected: {list(env.predictor.completions)}"
+            assert is_done() or before != (env.score.completed, len(env.peer.ends.completions)), (
+                f"nothing completed for {PATIENCE} clocks; still expected: {list(env.predictor.completions)}, "
+                f"in flight {int(cocotb.top.in_flight.value)}, counters {env.side.counters()}, "
+                f"peer {env.peer.nic.counters}, waiting {env.peer.nic.pairs._pairs[1]._inbox}"
             )

@@ -8,12 +8,13 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
+from xoe.command import Completion
 from xoe.endpoint import Endpoint
 from xoe.faults import Injector
 
 
 class EndpointPeer:
-    """Lets time pass for an endpoint, and gives it the frames that ``take`` is told of.
+    """Lets time pass for an endpoint, and gives it the frames that ``take`` is told of; takes its ``completions``.
 
     Args:
         dut: its ``clk`` is the endpoint's clock.
@@ -31,6 +32,7 @@ class EndpointPeer:
         from_dut: Injector | None = None,
     ) -> None:
         self.endpoint, self.now = endpoint, 0
+        self.completions: list[Completion] = []
         self._dut, self._send = dut, send
         self._to_dut, self._from_dut = to_dut or Injector(), from_dut or Injector()
         cocotb.start_soon(self._run())
@@ -44,6 +46,8 @@ class EndpointPeer:
         while True:
             await edge
             self.now += 1
+            while self.endpoint.completions:
+                self.completions.append(self.endpoint.completions.popleft())
             for data in self._from_dut.receive(self.now):
                 self.endpoint.receive(data, self.now)
             for data in self.endpoint.transmit(self.now):

@@ -56,7 +56,7 @@ class AtomicsLimit(wiring.Component):
         answered = self._count_answers(m)
         current, age = Signal(owner(self.queue_pairs)), Signal(range(SETTLED + 1))
         loaded, found = Signal(_COUNT), Signal(COUNT_BITS)
-        count, in_flight, is_same = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal()
+        count, in_flight, is_same, may = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(), Signal()
         head = self.head.owner
         m.d.comb += [
             is_same.eq(self.head.valid & (head == current)),
@@ -66,12 +66,13 @@ class AtomicsLimit(wiring.Component):
             write.data.count.eq(count + 1),
             write.en.eq(self.issued),
             in_flight.eq(count + self.issued - answered),
+            self.permit.eq(may & is_same),  # it is a clock old, and the head may be another one
         ]
         m.d.sync += [
             current.eq(head),
             loaded.eq(read.data),
             found.eq(Mux(loaded.epoch == current.epoch, loaded.count, 0)),
-            self.permit.eq((age == SETTLED) & is_same & (in_flight < self.slots)),
+            may.eq((age == SETTLED) & is_same & (in_flight < self.slots)),
         ]
         with m.If(~self.head.valid):
             m.d.sync += current.eq(current)
