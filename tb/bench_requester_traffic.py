@@ -16,7 +16,7 @@ from xoe.wire import ATOMICS, SUPPORTED, Opcode, Rights
 from xoe_tb import PAUSES, params
 
 COMMANDS = params()["commands"]
-SCAN = 5 * CONFIG.tags + 30  # clocks that it may take to find a request that timed out, and to complete it
+SCAN = 8 * CONFIG.tags + 40  # clocks that it may take to find a request that timed out, and to complete it
 HOME = PAGES[0][0]
 
 

@@ -9,8 +9,11 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from xoe.tags import TAG_BITS, Tags
+from xoe_hdl.requester.atomics_limit import owner
 from xoe_hdl.requester.command_check import RECORD
-from xoe_tb import drive_struct, params, reset, start
+from xoe_hdl.requester.timeouts import CLOCKS, EXPIRED
+from xoe_hdl.transport.connection_layouts import entry_layout
+from xoe_tb import drive_struct, params, reset, start, unpack
 
 TAGS = params()["tags"]
 GIVEN = params()["given"]  # tags, in the longest test
@@ -30,6 +33,8 @@ class TagsBench:
         self.expired: list[int] = []
         self.expected: deque[int | str | None] = deque(["nothing"] * LATENCY)
         drive_struct(dut, "record", RECORD, {})
+        drive_struct(dut, "owner", owner(4), {"epoch": 9})
+        drive_struct(dut, "scan", entry_layout(), {"is_open": 1, "epoch": 9})
         for port in ("free_tready", "answer_valid", "answer_tag", "expired_tready", "timeout"):
             getattr(dut, port).value = 0
 
@@ -62,7 +67,7 @@ class TagsBench:
             self.given += 1
         self.expected.append("nothing" if answer is None else MODEL.retire(answer))
         if take_expired and dut.expired_tvalid.value == 1:
-            self.expired.append(dut.expired_tdata.value.to_unsigned())
+            self.expired.append(unpack(EXPIRED, dut.expired_tdata.value.to_unsigned())["tag"])
 
     def _check_answer(self) -> None:
         wanted = self.expected.popleft()
@@ -162,7 +167,7 @@ async def what_waits_expires(dut, timeout):
         await bench.clock(take_expired=True)
         assert not bench.expired
     waiting = [tag for tag in bench.out if tag not in answered]
-    for _ in range(count + len(answered) + 4 * TAGS + count):
+    for _ in range(count + len(answered) + CLOCKS * (TAGS + 1) + count):
         await bench.clock(answer=bench.expired[-1] if bench.expired else None, take_expired=True)
     assert sorted(bench.expired) == sorted(waiting)
     await bench.settle()

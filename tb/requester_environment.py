@@ -24,6 +24,7 @@ from xoe_hdl.cam import WRITTEN
 from xoe_hdl.cam_writer import write_layout
 from xoe_hdl.layouts import CFG, TRANSLATION, counters
 from xoe_hdl.requester import EVENTS, REFUSED
+from xoe_hdl.transport.connection_layouts import entry_layout
 from xoe_tb import (
     OperationSink,
     OperationSource,
@@ -40,9 +41,11 @@ from xoe_tb.command import CommandSource, CompletionSink
 
 CONFIG = NicConfig(**params()["config"])
 BUS = CONFIG.data_width // 8
+QUEUE_PAIRS = CONFIG.queue_pairs
 COUNTERS = counters(*(status.name.lower() for status in REFUSED), *EVENTS, width=CONFIG.counter_width)
 ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
 SPACE = 0xA001
+PEER = {"mac": 0x0A1B2C3D4E5F, "node": 0x1234, "remote_qp": 0x567}  # where all pages lead, and connections at first
 NEXT_TAGS: dict[int, set[int]] = {}  # by index, from the test before: no reset makes the requester forget them
 PAGES = [  # address, log2 of the size, rights
     (0x10000, 12, ALL),
@@ -88,6 +91,7 @@ class Environment:
         self.cam: Cam[Translation] = Cam(CONFIG.cam_entries)
         self.next_tags = dict(NEXT_TAGS)  # those that may come next, by index, once one was seen
         NEXT_TAGS.clear()
+        self.table = [{"is_open": 1, "epoch": 3 * qp % 256, **PEER, "atomic_slots": 255} for qp in range(QUEUE_PAIRS)]
         self.forget()
 
     def forget(self) -> None:
@@ -100,6 +104,7 @@ class Environment:
         self.issued: deque[int] = deque()  # tags, as they are given
         self.retired: deque[int] = deque()  # tags, as they come back
         self.racing: set[int] = set()  # ids whose answer may come too late
+        self.lost: set[int] = set()  # ids of requests whose connection is lost
         self.counts: Counter[str] = Counter()
         self.completed = 0
         self.timed_out: list[tuple[Waiting, int]] = []  # with the clocks that it took
@@ -110,8 +115,25 @@ class Environment:
         await start(self.dut)
         for index, (address, size, rights) in enumerate(pages):
             await self.map(index, self.page(address, size, rights))
+        for view in ("peer", "scan"):
+            cocotb.start_soon(self._show(view))
         cocotb.start_soon(self._watch_requests())
         cocotb.start_soon(self._watch_completions())
+
+    async def _show(self, view: str) -> None:
+        """Answer look-ups in the table of connections, two clocks later."""
+        qp, asked, found = getattr(self.dut, f"{view}_qp"), 0, 0
+        while True:
+            drive_struct(self.dut, view, entry_layout(), self.table[found])
+            await self.edge
+            found, asked = asked, int(qp.value) if qp.value.is_resolvable else 0
+
+    def is_connected(self, route: Route) -> bool:
+        """Whether the queue pair leads there, as the table is now."""
+        entry = self.table[route.local_qp]
+        return bool(entry["is_open"]) and (route.mac, route.node, route.remote_qp) == tuple(
+            entry[name] for name in PEER
+        )
 
     def set(self, mtu: int, timeout: int = 0) -> None:
         noise = {
@@ -135,7 +157,10 @@ class Environment:
     def page(self, address: int, size: int, rights: int) -> Page:
         bits = self.rng.getrandbits
         return Page(
-            SPACE, address, size, Translation(bits(64) >> size << size, bits(48), bits(16), bits(12), rights, bits(3))
+            SPACE,
+            address,
+            size,
+            Translation(bits(64) >> size << size, *PEER.values(), rights, bits(3)),
         )
 
     def send_page(self, index: int, page: Page | None) -> None:
@@ -165,7 +190,12 @@ class Environment:
 
     def outcome(self, command: Command) -> tuple[Status, Route | None, int]:
         """What becomes of it, as the CAM is now."""
-        return self.model.check(command)
+        status, route, address = self.model.check(command)
+        if route is None:
+            return status, route, address
+        if not self.is_connected(route):
+            return Status.NOT_CONNECTED, None, 0
+        return status, dataclasses.replace(route, epoch=self.table[route.local_qp]["epoch"]), address
 
     def send(self, *commands: Command) -> None:
         """Queue commands."""
@@ -184,12 +214,13 @@ class Environment:
         response = dataclasses.replace(Operation(opcode, waiting.tag, 0, length, data, status), **changes)
         self.answers[waiting.command.id] = completion(waiting.command, response), waiting
         self.counts["bad_response"] += not fits(waiting.command, response)
-        self.respond(response)
+        self.respond(response, waiting.command.qp)
         return response
 
-    def respond(self, response: Operation) -> None:
-        """Queue a response as it is."""
-        self.responses.send(response, {"node": self.rng.getrandbits(16), "mac": self.rng.getrandbits(48)})
+    def respond(self, response: Operation, qp: int = 0) -> None:
+        """Queue a response as it is, on a queue pair's connection."""
+        route = {"node": self.rng.getrandbits(16), "mac": self.rng.getrandbits(48)}
+        self.responses.send(response, {**route, "local_qp": qp, "epoch": self.table[qp]["epoch"]})
 
     def stray(self, response: Operation) -> None:
         """Queue a response that is to be dropped."""
@@ -265,7 +296,10 @@ class Environment:
             self._on_refusal(found)
             return
         wanted, waiting = self.answers.pop(found.id)
-        if wanted is None or (found.id in self.racing and found.status == Status.TIMED_OUT):
+        if found.id in self.lost:
+            self.counts["connection_lost"] += 1
+            wanted = Completion(waiting.command.id, waiting.command.opcode, Status.CONNECTION_LOST)
+        elif wanted is None or (found.id in self.racing and found.status == Status.TIMED_OUT):
             self.counts["stray"] += wanted is not None
             wanted = Completion(waiting.command.id, waiting.command.opcode, Status.TIMED_OUT)
             self.counts["timed_out"] += 1

@@ -37,5 +37,5 @@ def test_wraps(sim):
 
 
 def test_a_first_sequence_that_does_not_fit_is_refused():
-    with pytest.raises(ConfigError, match="first_sequence must be an integer from 0 to 16777215, not 16777216"):
+    with pytest.raises(ConfigError, match="first must be an integer from 0 to 16777215, not 16777216"):
         LosslessFramer(NicConfig(), 1 << 24)

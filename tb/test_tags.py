@@ -13,4 +13,4 @@ from xoe_sim.build import run_bench
     ],
 )
 def test_tags(tags, given, sim):
-    run_bench(Tags(tags), f"tags_{tags}", "bench_tags", {"tags": tags, "given": given}, sim)
+    run_bench(Tags(tags, 4), f"tags_{tags}", "bench_tags", {"tags": tags, "given": given}, sim)

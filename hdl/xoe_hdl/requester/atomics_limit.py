@@ -15,7 +15,8 @@ from ..transport.layouts import qp_bits
 COUNT_BITS = SLOTS_MAX.bit_length()
 SETTLED = 3  # clocks until both counts of a connection are there
 
-_COUNT = data.StructLayout({"epoch": EPOCH_BITS, "count": COUNT_BITS})
+_COUNT_BITS = COUNT_BITS + 1  # so that more answers than there were atomics are known from many in flight
+_COUNT = data.StructLayout({"epoch": EPOCH_BITS, "count": _COUNT_BITS})
 
 
 def owner(queue_pairs: int) -> data.StructLayout:
@@ -55,8 +56,8 @@ class AtomicsLimit(wiring.Component):
         read, write = sent.read_port(), sent.write_port()
         answered = self._count_answers(m)
         current, age = Signal(owner(self.queue_pairs)), Signal(range(SETTLED + 1))
-        loaded, found = Signal(_COUNT), Signal(COUNT_BITS)
-        count, in_flight, is_same, may = Signal(COUNT_BITS), Signal(COUNT_BITS), Signal(), Signal()
+        loaded, found = Signal(_COUNT), Signal(_COUNT_BITS)
+        count, in_flight, is_same, may = Signal(_COUNT_BITS), Signal(_COUNT_BITS), Signal(), Signal()
         head = self.head.owner
         m.d.comb += [
             is_same.eq(self.head.valid & (head == current)),
@@ -72,7 +73,7 @@ class AtomicsLimit(wiring.Component):
             current.eq(head),
             loaded.eq(read.data),
             found.eq(Mux(loaded.epoch == current.epoch, loaded.count, 0)),
-            may.eq((age == SETTLED) & is_same & (in_flight < self.slots)),
+            may.eq((age == SETTLED) & is_same & (in_flight[-1] | (in_flight[:-1] < self.slots))),
         ]
         with m.If(~self.head.valid):
             m.d.sync += current.eq(current)
@@ -90,7 +91,7 @@ class AtomicsLimit(wiring.Component):
         write = answers.write_port()
         read, shown = answers.read_port(transparent_for=(write,)), answers.read_port(transparent_for=(write,))
         given, before, is_again = Signal(self.answered.shape()), Signal(_COUNT), Signal()
-        last, is_written, count = Signal(_COUNT), Signal(), Signal(COUNT_BITS)
+        last, is_written, count = Signal(_COUNT), Signal(), Signal(_COUNT_BITS)
         m.d.comb += [
             read.addr.eq(self.answered.owner.qp),
             before.eq(Mux(is_again, last, read.data)),
@@ -107,6 +108,6 @@ class AtomicsLimit(wiring.Component):
             last.epoch.eq(given.owner.epoch),
             last.count.eq(count),
         ]
-        kept, result = Signal(_COUNT), Signal(COUNT_BITS)
+        kept, result = Signal(_COUNT), Signal(_COUNT_BITS)
         m.d.sync += [kept.eq(shown.data), result.eq(Mux(kept.epoch == self.head.owner.epoch, kept.count, 0))]
         return result
