@@ -1,7 +1,7 @@
 import pytest
 
 from xoe.config import DATA_WIDTHS, ConfigError, NicConfig
-from xoe.wire import DATA_MAX, GRID
+from xoe.wire import GRID, OperationHeader
 from xoe_hdl.nic import Nic
 from xoe_hdl.queues import WORDS_MAX, OperationQueue
 from xoe_sim.build import run_bench
@@ -39,7 +39,8 @@ def test_depths_out_of_bounds(arguments, message):
 @pytest.mark.parametrize("width", DATA_WIDTHS)
 @pytest.mark.parametrize("tags", [4, 1024])
 def test_a_nic_is_built_with_the_fewest_and_the_most_tags(width, tags):
-    queue = Nic(NicConfig(data_width=width, tags=tags)).request_queue
-    assert queue.operations == tags
-    assert queue.beats * width >= max(tags * DATA_MAX, WORDS_MAX * GRID) * 8
+    config = NicConfig(data_width=width, tags=tags)
+    queue = Nic(config).ingress.queue
+    assert queue.operations >= 3 * config.payload_max // OperationHeader.SIZE, "three frames of requests fit"
+    assert queue.beats * width >= max(3 * config.payload_max // 2, WORDS_MAX * GRID) * 8
     queue.elaborate(None)

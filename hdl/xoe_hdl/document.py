@@ -15,6 +15,8 @@ from xoe.document import draw_table, enumeration_table, redraw_file
 from .cam_writer import write_layout
 from .layouts import CFG, TRANSLATION, WINDOW, command_beat, completion_beat
 from .nic import Nic
+from .transport.connection_layouts import connect_layout, notice_layout
+from .transport.layouts import qp_bits
 from .verilog import module_ports
 
 _WIDTH = 64  # any: bit numbers are drawn relative to it
@@ -61,10 +63,12 @@ def ports_table() -> str:
 
 
 def counters_table() -> str:
-    """Each block's counters."""
-    blocks = Nic(NicConfig()).counters.shape()
-    rows = ((f"`counters_{block}_`", ", ".join(f"`{name}`" for name in field.shape.members)) for block, field in blocks)
-    return draw_table(("prefix", "counters"), rows)
+    """Each block's counters, and those of its parts."""
+    found: dict[str, list[str]] = {}
+    for path, _, _ in _fields(Nic(NicConfig()).counters.shape()):
+        *blocks, name = path.split(".")
+        found.setdefault("_".join(["counters", *blocks, ""]), []).append(f"`{name}`")
+    return draw_table(("prefix", "counters"), ((f"`{prefix}`", ", ".join(names)) for prefix, names in found.items()))
 
 
 def tables() -> dict[str, str]:
@@ -72,6 +76,8 @@ def tables() -> dict[str, str]:
     return {
         "command": tdata_table(command_beat(_WIDTH)["data"].shape),
         "completion": tdata_table(completion_beat(_WIDTH)["data"].shape),
+        "connect": tdata_table(connect_layout(qp_bits(NicConfig().queue_pairs))),
+        "notice": tdata_table(notice_layout(qp_bits(NicConfig().queue_pairs))),
         "translation": tdata_table(write_layout(TRANSLATION)),
         "window": tdata_table(write_layout(WINDOW)),
         "cfg": cfg_table(),

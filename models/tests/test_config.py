@@ -60,7 +60,7 @@ def test_bounds_are_allowed():
 
 def test_what_is_left_out_is_what_the_rest_asks_for():
     config = NicConfig()
-    assert (config.credits, config.resend_buffer, config.receive_buffer) == ((16, 16, 16), 4 * 4096, 401408)
-    assert config == NicConfig(resend_buffer=4 * 4096, receive_buffer=401408, credit_request=16, credit_atomic=16)
+    assert (config.credits, config.resend_buffer, config.receive_buffer) == ((16, 16, 16), 8 * 4096, 401408)
+    assert config == NicConfig(resend_buffer=8 * 4096, receive_buffer=401408, credit_request=16, credit_atomic=16)
     large = NicConfig(mtu=9000, credit_size=32, atomic_slots=4)
     assert (large.credits, large.payload_max) == ((564, 564, 8), 8968)

@@ -132,7 +132,7 @@ class Parser(wiring.Component):
         m.submodules.writer = writer = PayloadWriter(width)
         m.submodules.crc_checker = crc_checker = CrcChecker(width, FrameJudge.latency_min)
         m.submodules.judge = judge = FrameJudge(config, crc_checker.latency)
-        m.submodules.store = store = self.store
+        m.submodules.page_store = store = self.store
         has_written = delayed(m, "has_written", writer.has_written & aligner.end_valid, crc_checker.latency)
         m.d.comb += [
             aligner.i_valid.eq(classifier.o_valid),

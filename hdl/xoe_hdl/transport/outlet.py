@@ -126,6 +126,7 @@ class Outlet(wiring.Component):
             job.words.eq(frame.gathered.words),
             job.crc.eq(frame.crc),
             job.segment.eq(frame.segment),
+            job.is_kept.eq(0),
         ]
         return job
 

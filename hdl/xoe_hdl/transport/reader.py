@@ -128,6 +128,8 @@ class Reader(wiring.Component):
         """Let the chosen frame leave at once, unless another one does now; whether it has."""
         dropped, is_dropped = Signal(self._leaving), Signal()
         m.d.comb += [
+            *(dropped.route[name].eq(0) for name in ("mac", "node", "remote_qp")),
+            dropped.is_request.eq(0),
             dropped.route.local_qp.eq(chosen.qp),
             dropped.route.epoch.eq(chosen.epoch),
             dropped.route.traffic_class.eq(chosen.traffic_class),
