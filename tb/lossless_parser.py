@@ -17,7 +17,7 @@ from xoe_hdl.transport.reader import REQUESTS_MAX, Reader
 from xoe_hdl.transport.turns import Merge
 
 COUNTERS = (*PARSER_COUNTERS, "operation_malformed")
-PAGES = 64
+PAGES = 256
 PAGE_BYTES = 256
 
 

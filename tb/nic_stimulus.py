@@ -36,7 +36,10 @@ def window_table(source: int) -> list[Page[Window]]:
 
 
 def random_command(rng: Random, qps: int = QPS) -> Command:
-    """A command of one of the first queue pairs: most of them good, on a few addresses, so that they meet; some of every kind that is refused."""
+    """A command of one of the first queue pairs: most of them good, on a few addresses, so that they meet.
+
+    Some are of every kind that is refused.
+    """
     base = rng.choices([page[0] for page in PAGES] + [0x10_0000], (12, 2, 2, 1))[0]
     address = base + rng.choice((0, 8, 0x100, 0xFF0, 0xFFF8)) + rng.randrange(16)
     opcode = rng.choices((Opcode.READ, Opcode.WRITE, Opcode.FENCE, None, 0x20, 0x33, 0x7F), (6, 6, 1, 6, 1, 1, 1))[0]

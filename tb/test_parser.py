@@ -7,7 +7,7 @@ from xoe.config import NicConfig
 from xoe_sim.build import run_bench
 
 INPUTS = Path(__file__).resolve().parents[2] / "shared" / "inputs"
-LATENCY = {64: 10, 128: 9, 256: 8, 512: 8}  # clocks at most
+LATENCY = {64: 22, 128: 21, 256: 20, 512: 20}  # clocks at most
 
 
 def run(width, bench, sim="verilator", testcase=None, mtu=1504, **params):

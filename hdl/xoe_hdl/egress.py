@@ -40,8 +40,8 @@ def resend_pages(config: NicConfig) -> tuple[int, int]:
     most = config.resend_buffer // PAGE
     if most < least:
         raise ConfigError(
-            f"resend_buffer must be at least {least * PAGE} bytes, so that a frame of each class fits (mtu {config.mtu}), "
-            f"not {config.resend_buffer}"
+            f"resend_buffer must be at least {least * PAGE} bytes, so that a frame of each class fits "
+            f"(mtu {config.mtu}), not {config.resend_buffer}"
         )
     # A frame may take a page more than was set aside for it, as its operations begin inside a wide row.
     needed = config.queue_pairs * (most + most // largest) + SPARE * largest

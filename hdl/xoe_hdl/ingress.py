@@ -57,7 +57,8 @@ class Ingress(wiring.Component):
     * ``reported``: acknowledgements to be sent; ``paid``: a data frame tells some of it.
     * ``open_receiver``, ``shut_receiver``, ``open_acknowledger``, ``shut_acknowledger``: an incarnation begins or ends.
     * ``drained_qp``, ``is_drained``, ``shown_qp``, ``shown_class``, ``expected``, ``shown``: see ``Receiver``.
-    * ``parser_qp``, ``parser_entry``, ``reader_qp``, ``reader_entry`` (no streams): look-ups in the table of connections.
+    * ``parser_qp``, ``parser_entry``, ``reader_qp``, ``reader_entry`` (no streams): look-ups in the table of
+      connections.
     * ``counters``: see ``Parser``, ``Admission``, ``Receiver``; and ``operations``: malformed ones, and requests that
       came as responses, which are dropped.
 

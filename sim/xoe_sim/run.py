@@ -19,6 +19,8 @@ from .progress import shown
 from .tools import MissingToolError
 
 MODULE, TOP = "xoe_nic", "xoe_link"
+TRANSPORT = {"probe_timeout": 8192, "resend_timeout": 16384}
+"""Settings: many connections share the wire, so a round trip is long when all of them are busy."""
 
 
 class RunError(RuntimeError):
@@ -37,20 +39,25 @@ def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
         return _run_workload(options, config, output)
 
 
+def _faults(options: Namespace) -> dict[str, float]:
+    """Rates of faults on the link, as ``xoe.faults.Rates`` names them; none is one without faults."""
+    return getattr(options, "faults", {})
+
+
 def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[str, Any]:
     nic = Nic(config)
     result_file = output / "result.json"
     for old in (result_file, output / "wire.pcap", *output.glob("dump.*")):
         old.unlink(missing_ok=True)
-    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=not options.faults)}
+    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=not _faults(options))}
     parameters = {
         "width": config.data_width,
         "seed": options.seed,
         "trace": str(options.trace.resolve()) if options.trace else None,
         "output": str(output),
         "progress": str(output / "progress.txt"),
-        "faults": options.faults,
-        "transport": {},
+        "faults": _faults(options),
+        "transport": TRANSPORT,
     }
     try:
         print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)

@@ -33,7 +33,8 @@ class Completer(wiring.Component):
     are not taken, or another kind has its turn.
 
     ``answer`` and ``answered`` go to the table of tags. For one clock each: ``stray``, a response that nobody waits for
-    was dropped; ``bad_response``, one that does not fit its request was completed as malformed; ``timed_out``; ``connection_lost``.
+    was dropped; ``bad_response``, one that does not fit its request was completed as malformed; ``timed_out`` and
+    ``connection_lost``.
     """
 
     def __init__(self, width: int) -> None:

@@ -57,19 +57,20 @@ VERDICT = data.StructLayout(
 class Requester(wiring.Component):
     """Turns a user's commands into requests, and what becomes of them into completions.
 
-    A command is translated when it is whole, so that a user that stops in the middle of one holds up nobody. Six
+    A command is translated when it is whole, so that a user that stops in the middle of one holds up nobody. Seven
     clocks after its last beat was taken its request is offered, or it is refused. Requests leave in the order of their
     commands. A request waits, and with it the commands behind it, while no tag is free, or ``config.tags`` commands are
     under way or have completions that were not taken, or for an atomic while its connection has as many without an
     answer as the other end grants. Refusals need no tag, and go past nothing.
 
-    Six clocks from a response's last beat to its completion; ``responses`` never wait for ``completions``. Completions of commands that are refused, of requests that time out
-    and of responses take turns. All streams take a beat every clock unless what they lead to is held.
+    Six clocks from a response's last beat to its completion; ``responses`` never wait for ``completions``. Completions
+    of commands that are refused, of requests that time out and of responses take turns. All streams take a beat every
+    clock unless what they lead to is held.
 
     ``cam_write`` and ``cam_written`` are those of the translation CAM, see ``Cam``. ``counters`` has what was refused,
-    by status, and what ``Completer`` tells. ``in_flight``: tags in use. ``peer_qp`` and two clocks later ``peer``, ``scan_qp``
-    and ``scan``: look-ups in the table of connections: a command goes only where its queue pair is connected, and a
-    request whose incarnation is over is completed as lost.
+    by status, and what ``Completer`` tells. ``in_flight``: tags in use. ``peer_qp`` and two clocks later ``peer``,
+    ``scan_qp`` and ``scan``: look-ups in the table of connections: a command goes only where its queue pair is
+    connected, and a request whose incarnation is over is completed as lost.
     """
 
     def __init__(self, config: NicConfig) -> None:

@@ -27,8 +27,8 @@ class Tags(wiring.Component):
 
     Ports:
 
-    * ``free``: the next tag; taking it issues it, with ``record`` and ``owner``. One a clock while there are tags; an index can be
-      given again seven clocks after it was answered.
+    * ``free``: the next tag; taking it issues it, with ``record`` and ``owner``. One a clock while there are tags; an
+      index can be given again seven clocks after it was answered.
     * ``answer``: retire the tag; ``answered``, two clocks later, says whether it was in flight. One a clock.
     * ``expired``: tags in flight for ``timeout`` clocks (0: for ever), or of connections that are lost, to be answered
       with; ``scan_qp``, ``scan``: the table of these; see ``Timeouts``.
