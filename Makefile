@@ -5,6 +5,10 @@ TRACE ?=
 SIM ?= verilator
 WIDTH ?= 64
 SEED ?= 1
+LOSS ?= 0
+DUP ?= 0
+REORDER ?= 0
+CORRUPT ?= 0
 WAVES ?=
 JOBS ?= 2
 TESTS ?=
@@ -17,12 +21,14 @@ export TRACE
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "make sim takes TRACE=file.csv, WIDTH=64|128|256|512, SIM=verilator|icarus, SEED=n, WAVES=1."
+	@echo "make sim takes TRACE=file.csv, WIDTH=64|128|256|512, SIM=verilator|icarus, SEED=n, WAVES=1,"
+	@echo "  LOSS=0..1, DUP=0..1, REORDER=0..1, CORRUPT=0..1."
 	@echo "make test takes TESTS=tb/test_cam.py to run a part, JOBS=n to run n at a time, SEED=n, WAVES=1."
 	@echo "make formal takes PROOFS=queue to try a part, JOBS=n."
 
 sim: setup ## run a workload over two NICs and check every byte against the golden models
 	@$(PYTHON_RUN) -m xoe_sim --sim "$(SIM)" --width "$(WIDTH)" --seed "$(SEED)" \
+		--loss "$(LOSS)" --dup "$(DUP)" --reorder "$(REORDER)" --corrupt "$(CORRUPT)" \
 		$(if $(TRACE),--trace "$$TRACE") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: setup ## run all tests: models, blocks, NIC

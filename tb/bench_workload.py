@@ -296,10 +296,10 @@ async def connect(work: Workload, sides: list[NicSide]) -> None:
 async def workload(dut) -> None:
     """Carry the workload and leave the result."""
     options = params()
-    width, seed, output = options["width"], options["seed"], Path(options["output"])
+    config, seed, output = NicConfig(**options["config"]), options["seed"], Path(options["output"])
     trace = read_trace(Path(options["trace"])) if options["trace"] else generate(seed)
     work = build(trace, seed)
-    nic = Nic(NicConfig(data_width=width))
+    nic = Nic(config)
     prediction = predict(work, nic.config)
     sides = [NicSide(dut, f"n{index}_", nic, len(content)) for index, content in enumerate(work.memory)]
     links = make_links(dut, options)
@@ -321,4 +321,6 @@ async def workload(dut) -> None:
         finally:
             write_pcap(output / "wire.pcap", sides)
     compared = run.compare_memories()
-    (output / "result.json").write_text(json.dumps(figures(run, width, compared) | {"injected": injected(links)}))
+    (output / "result.json").write_text(
+        json.dumps(figures(run, config.data_width, compared) | {"injected": injected(links)})
+    )

@@ -45,7 +45,7 @@ class NicConfig:
     """Parameters of a NIC.
 
     Those with the default 0 are then set to what the others ask for; 0 itself is nothing that one of them can be. The
-    models' ``Nic`` and the hardware take no notice of those from ``window`` on: they have no transport yet.
+    models' ``Nic`` takes no notice of those from ``window`` on: it has no transport, which ``Endpoint`` has.
 
     Attributes:
         data_width: bits of every data path and of the memory port: 64, 128, 256 or 512.

@@ -52,6 +52,10 @@ def _faults(options: argparse.Namespace) -> dict[str, float]:
     Raises:
         ValueError: a rate that is out of bounds.
     """
+    for name in FAULTS:
+        rate = getattr(options, name)
+        if not 0 <= rate <= 1:
+            raise ValueError(f"argument --{name}: must be 0 to 1, not {rate!r}")
     rates = {"drop": options.loss, "duplicate": options.dup, "reorder": options.reorder, "flip": options.corrupt}
     Rates(**rates)
     return rates if any(rates.values()) else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -51,7 +52,7 @@ def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[s
         old.unlink(missing_ok=True)
     sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=not _faults(options))}
     parameters = {
-        "width": config.data_width,
+        "config": dataclasses.asdict(config),
         "seed": options.seed,
         "trace": str(options.trace.resolve()) if options.trace else None,
         "output": str(output),
