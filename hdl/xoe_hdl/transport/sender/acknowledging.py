@@ -13,7 +13,10 @@ from .masks import ArrivalMask, FirstBit, shifted_down
 
 
 def add_credit(c: Context) -> None:
-    """CREDIT: take the counts of freed credits, a class in three clocks; one older than the last says nothing."""
+    """CREDIT: take the counts of freed credits, a class in three clocks, or in one if it is not told of.
+
+    One that is older than the last says nothing.
+    """
     m, s, ack = c.m, c.s, c.ack
     number = Signal(CLASS_BITS)
     step = Signal(CREDIT_BITS)
@@ -28,8 +31,8 @@ def add_credit(c: Context) -> None:
         with m.If(~c.takes_ack):
             m.d.comb += c.events["acks_stale"].eq(1)
             m.next = "IDLE"
-        with m.Elif(~ack.tells.any()):
-            m.next = "ADVANCE"
+        with m.Elif(~ack.tells.bit_select(number, 1)):
+            _next_class(m, number)
     with m.State("JUDGE_CREDIT"):
         is_new = (step - 1)[:CREDIT_BITS] < in_use
         m.d.sync += is_ahead.eq(Cat((number == at) & ack.tells[at] & is_new for at in range(CLASSES)))
@@ -37,12 +40,16 @@ def add_credit(c: Context) -> None:
     with m.State("TAKE_CREDIT"):
         for at, credit in enumerate(s.credits):
             with m.If(is_ahead[at]):
-                m.d.sync += credit.freed.eq(ack.freed[at])
-        m.next = "CREDIT"
-        m.d.sync += number.eq(number + 1)
-        with m.If(number == CLASSES - 1):
-            m.d.sync += number.eq(0)
-            m.next = "ADVANCE"
+                m.d.sync += [credit.freed.eq(ack.freed[at]), c.is_richer.eq(1)]
+        _next_class(m, number)
+
+
+def _next_class(m: Module, number: Signal) -> None:
+    m.next = "CREDIT"
+    m.d.sync += number.eq(number + 1)
+    with m.If(number == CLASSES - 1):
+        m.d.sync += number.eq(0)
+        m.next = "ADVANCE"
 
 
 class Acknowledging:
@@ -58,6 +65,7 @@ class Acknowledging:
         self.fresh = Signal(c.window)
         self.is_progress = Signal()
         self.is_refused = Signal()
+        self.is_known = Signal()  # it says nothing of frames that the last one did not
         self.wait = Signal(range(4))
         self.shifted = shifted_down(m, c.s.acked, self.advance, c.window)
         m.d.comb += [
@@ -83,11 +91,15 @@ class Acknowledging:
             m.next = "CHECK"
         with m.State("CHECK"):
             m.d.sync += [self.wait.eq(self.wait + 1), self.is_refused.eq(self.ahead > s.count)]
-            with m.If(self.wait == ArrivalMask.latency):
+            m.d.sync += self.is_known.eq((self.ahead == 0) & ~c.has_sack & ~c.ack.nack)
+            # Its credits count in any case.
+            with m.If((self.wait == 1) & self.is_known):
+                self._end()
+            with m.Elif(self.wait == ArrivalMask.latency):
                 m.next = "FRESH"
                 with m.If(self.is_refused):
                     m.d.comb += c.events["acks_refused"].eq(1)
-                    m.next = "GRANT"  # its credits count
+                    self._end()
         with m.State("FRESH"):
             m.d.sync += [
                 self.fresh.eq(self.arrivals.mask & ~s.acked),
@@ -95,6 +107,12 @@ class Acknowledging:
                 self.wait.eq(0),
             ]
             m.next = "PICK"
+
+    def _end(self) -> None:
+        """An acknowledgement that says nothing new of frames: permits depend on whether it did of credits."""
+        self.c.m.next = "IDLE"
+        with self.c.m.If(self.c.is_richer):
+            self.c.m.next = "GRANT"
 
     def _add_learn(self) -> None:
         """PICK and LEARN, for each of them: free it, and see what its arrival says."""

@@ -74,6 +74,8 @@ class Context:
         self.track = Signal(track(window))
         self.is_usable = Signal()  # the connection is open and works
         self.takes_ack = Signal()  # and of the acknowledgement's epoch
+        self.has_sack = Signal()  # the acknowledgement has bits of it
+        self.is_richer = Signal()  # it has freed credits
         self.takes_commit = Signal()  # and of the commit's
         self.entry = Signal(self.order_bits)  # the transmission that may be lost
         self.free = Signal(data.StructLayout({"valid": 1, "payload": segment(pages)}))

@@ -170,7 +170,8 @@ class Sender(wiring.Component):
 
     def _add_choice(self, m: Module, c: Context, scan: Signal, is_due: Signal) -> None:
         """IDLE to SETTLED: choose an event, and fetch its connection's state. STORE: put that back."""
-        choices = self._choices(c, scan)
+        was_ack = Signal()
+        choices = self._choices(c, scan, was_ack)
         chosen = Signal(range(len(choices)))
         with m.State("IDLE"):
             m.next = "LOAD"
@@ -193,6 +194,9 @@ class Sender(wiring.Component):
             usable = c.s.alive & ~c.s.failed
             m.d.sync += [
                 c.is_usable.eq(usable),
+                c.has_sack.eq(c.ack.sack.any()),
+                c.is_richer.eq(0),
+                was_ack.eq(chosen == names.index("CREDIT")),
                 c.takes_ack.eq(usable & (c.s.epoch == c.ack.epoch)),
                 c.takes_commit.eq(usable & (c.s.epoch == c.commit.epoch)),
             ]
@@ -204,12 +208,16 @@ class Sender(wiring.Component):
             m.d.comb += c.state_write.en.eq(1)
             m.next = "IDLE"
 
-    def _choices(self, c: Context, scan: Signal) -> list[tuple]:
-        """Events in the order of their importance: whether there is one, its connection, its first step."""
+    def _choices(self, c: Context, scan: Signal, was_ack: Signal) -> list[tuple]:
+        """Events in the order of their importance: whether there is one, its connection, its first step.
+
+        After an acknowledgement comes a frame that waits to be sent, so that these are not kept waiting by those.
+        """
         can_send = ~c.job.valid
+        yields = was_ack & can_send & (self.commits.valid | c.resends.o.valid)
         return [
             (self.shuts.valid, self.shuts.payload, "END"),
-            (self.acks.valid, self.acks.payload.qp, "CREDIT"),
+            (self.acks.valid & ~yields, self.acks.payload.qp, "CREDIT"),
             (self.opens.valid, self.opens.payload.qp, "OPEN"),
             (c.resends.o.valid & can_send, c.resends.o.payload.qp, "RESUME"),
             (self.commits.valid & can_send, self.commits.payload.qp, "COMMIT"),
