@@ -375,8 +375,10 @@ async def no_more_atomics_wait_than_the_other_end_has_slots(dut, slots):
     """Whatever is behind one that waits waits too; an answer lets the next go, and a new incarnation begins anew."""
     env = Environment(dut)
     await env.start()
-    for qp in (2, 3, 2):
-        env.table[qp] |= {"atomic_slots": slots}
+    for number, qp in enumerate((2, 3, 2)):
+        # An incarnation of its own: what was in flight on another one, before a reset too, does not count.
+        env.table[qp] |= {"atomic_slots": slots, "epoch": 100 + 3 * slots + number}
+        await ClockCycles(dut.clk, 20)
         env.send(*(env.command(Opcode.ADD, 8, qp=qp) for _ in range(slots + 2)), env.command(Opcode.READ, 8, qp=0))
         for left in range(3):
             await ClockCycles(dut.clk, 60)

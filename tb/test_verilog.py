@@ -39,7 +39,7 @@ def test_a_payload_without_data_is_tdata_as_a_whole():
 
 def test_data_may_be_a_structure():
     ports = module_ports(Ports({"o": Out(stream.Signature(operation_beat(64)))}))
-    assert [(port.name, len(port.value)) for port in ports[2:]] == [("o_tdata", 64 + 112 + 91), ("o_tlast", 1)]
+    assert [(port.name, len(port.value)) for port in ports[2:]] == [("o_tdata", 64 + 112 + 99), ("o_tlast", 1)]
 
 
 def test_a_memory_port_is_named_as_the_standard_does():
