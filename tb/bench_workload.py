@@ -311,12 +311,12 @@ async def workload(dut) -> None:
     for index, side in enumerate(sides):
         await side.write_translations(translations(work, index))
         await side.write_windows(windows(work, index))
-    watch = cocotb.start_soon(_limit(dut, sides))
-    await connect(work, sides)
-    watch.cancel()
     with open(options["progress"], "a") as progress:
         run = Run(work, prediction, sides, progress)
         try:
+            watch = cocotb.start_soon(_limit(dut, sides))
+            await connect(work, sides)
+            watch.cancel()
             await run.carry()
         finally:
             write_pcap(output / "wire.pcap", sides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -38,8 +38,8 @@ class Admission(wiring.Component):
     * ``qp`` (no stream), and two clocks later ``entry``: the connection.
     * ``acks``: what a frame says of those that were sent; before its own ``arrivals``.
     * ``arrivals``: data frames, for ``Receiver``; ``reconcile``: what acknowledgements say to it.
-    * ``controls``: control frames, of whomever. ``unaccepted``: frames of an incarnation that is not open; dropped
-      while it is not taken.
+    * ``controls``: control frames, of whomever. ``unaccepted``: frames of an incarnation that is not open; one at
+      a time, and none of those that come until it is taken.
     * ``free``: segments of frames that are not kept.
     * ``heard``, valid for a clock: the other end of a connection was.
     * ``counters``: frames of strangers, of other epochs, too short, of classes that have no credits, and control frames
@@ -83,6 +83,7 @@ class Admission(wiring.Component):
         happened = {name: Signal(name=f"{name}_happened") for name in COUNTERS}
         for name, event in happened.items():
             m.d.sync += self.counters[name].eq(self.counters[name] + event)
+        self._refuse(m, happened["other_epoch"])
         with m.FSM(name="step"):
             with m.State("IDLE"), m.If(self.frames.valid):
                 m.next = "LOOK"
@@ -101,7 +102,7 @@ class Admission(wiring.Component):
                 with m.Elif(~known.peer):
                     m.d.comb += happened["stranger"].eq(1)
                 with m.Elif(~known.current):
-                    m.d.comb += [happened["other_epoch"].eq(1), self.unaccepted.valid.eq(1)]
+                    m.d.comb += happened["other_epoch"].eq(1)
                 with m.Elif(known.ack & ~known.whole):
                     m.d.comb += happened["bad_body"].eq(1)
                 with m.Else():
@@ -149,6 +150,14 @@ class Admission(wiring.Component):
         ]
         return known
 
+    def _refuse(self, m: Module, is_refused: Value) -> None:
+        """Tell of a frame of an incarnation that is not open, and of the next one only when that is taken."""
+        found, told = self.frames.payload.found, self.unaccepted
+        with m.If(~told.valid):
+            m.d.sync += [told.valid.eq(is_refused), told.payload.qp.eq(found.dst_qp), told.payload.epoch.eq(found.epoch)]
+        with m.Elif(told.ready):
+            m.d.sync += told.valid.eq(0)
+
     def _say(self, m: Module, ack: data.View, control: data.View) -> None:
         """What goes out, whether anybody takes it or not."""
         frame, found = self.frames.payload, self.frames.payload.found
@@ -164,12 +173,10 @@ class Admission(wiring.Component):
             ack.nack.eq(found.nack),
             ack.sack.eq(sack & is_ack.replicate(len(sack))),
             self.reconcile.payload.qp.eq(found.dst_qp),
-            self.unaccepted.payload.qp.eq(found.dst_qp),
             self.free.payload.eq(frame.segment),
             *(self.reconcile.payload[name].eq(found[name]) for name in ("epoch", "seq")),
             self.reconcile.payload.traffic_class.eq(found.credit_class),
             self.reconcile.payload.credits.eq(found.credit),
-            self.unaccepted.payload.epoch.eq(found.epoch),
             self.arrivals.payload.qp.eq(found.dst_qp),
             self.arrivals.payload.segment.eq(frame.segment),
             *(self.arrivals.payload[name].eq(found[name]) for name in ("epoch", "seq", "traffic_class", "words")),
