@@ -115,7 +115,7 @@ class Environment:
         await start(self.dut)
         for index, (address, size, rights) in enumerate(pages):
             await self.map(index, self.page(address, size, rights))
-        for view in ("peer", "scan"):
+        for view in ("peer", "limit", "scan"):
             cocotb.start_soon(self._show(view))
         cocotb.start_soon(self._watch_requests())
         cocotb.start_soon(self._watch_completions())

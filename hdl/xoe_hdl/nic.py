@@ -156,6 +156,7 @@ class Nic(wiring.Component):
             ("transmit", egress.transmit_qp, egress.transmit),
             ("notes", egress.notes_qp, egress.notes),
             ("requester", requester.peer_qp, requester.peer),
+            ("limit", requester.limit_qp, requester.limit),
             ("tags", requester.scan_qp, requester.scan),
             ("parser", ingress.parser_qp, ingress.parser_entry),
             ("reader", ingress.reader_qp, ingress.reader_entry),

@@ -27,7 +27,8 @@ def owner(queue_pairs: int) -> data.StructLayout:
 class AtomicsLimit(wiring.Component):
     """Counts, for each connection, atomics that were sent and atomics that were answered; both count round.
 
-    ``head`` is the atomic that would be sent next, ``slots`` what the other end grants (1..255). ``permit`` says that
+    ``head`` is the atomic that would be sent next, ``slots`` what the other end grants (1..255); ``is_over``, up to three
+    clocks later: its incarnation is over, and nothing limits it. ``permit`` says that
     it may: five clocks after ``head`` came to another connection or incarnation, else in the clock after the one
     before it was ``issued``. ``answered``, in any clock: an answer to an atomic has come. Counts of an incarnation that
     is over are forgotten when the next has its first.
@@ -43,6 +44,7 @@ class AtomicsLimit(wiring.Component):
             {
                 "head": In(data.StructLayout({"valid": 1, "owner": shape})),
                 "slots": In(COUNT_BITS),
+                "is_over": In(1),
                 "issued": In(1),
                 "permit": Out(1),
                 "answered": In(data.StructLayout({"valid": 1, "owner": shape})),
@@ -73,7 +75,7 @@ class AtomicsLimit(wiring.Component):
             current.eq(head),
             loaded.eq(read.data),
             found.eq(Mux(loaded.epoch == current.epoch, loaded.count, 0)),
-            may.eq((age == SETTLED) & is_same & (in_flight[-1] | (in_flight[:-1] < self.slots))),
+            may.eq((age == SETTLED) & is_same & (self.is_over | in_flight[-1] | (in_flight[:-1] < self.slots))),
         ]
         with m.If(~self.head.valid):
             m.d.sync += current.eq(current)
