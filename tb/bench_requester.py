@@ -402,13 +402,14 @@ async def an_atomic_waits_no_longer_than_its_incarnation(dut, change):
     entry = env.table[1] | {"atomic_slots": 1, "epoch": 50 + len(change) + change.get("epoch", 0)}
     env.table[1] = entry
     await ClockCycles(dut.clk, 20)
-    env.send(*(env.command(Opcode.ADD, 8, qp=1) for _ in range(3)), env.command(Opcode.READ, 8, qp=0))
+    atomics = [env.command(Opcode.ADD, 8, qp=1) for _ in range(3)]
+    env.send(*atomics, env.command(Opcode.READ, 8, qp=0))
     await ClockCycles(dut.clk, 200)
     assert len(env.arrived) == 1, "there is one slot"
+    env.lost |= {atomic.id for atomic in atomics}
     env.table[1] = entry | change
     while len(env.arrived) < 4:
         await env.edge
-    env.lost |= {waiting.command.id for waiting in env.arrived if waiting.command.qp == 1}
     env.answer(env.arrived.pop())
     await env.settle()
     assert env.counts["connection_lost"] == 3

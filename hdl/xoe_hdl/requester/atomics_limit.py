@@ -27,11 +27,11 @@ def owner(queue_pairs: int) -> data.StructLayout:
 class AtomicsLimit(wiring.Component):
     """Counts, for each connection, atomics that were sent and atomics that were answered; both count round.
 
-    ``head`` is the atomic that would be sent next, ``slots`` what the other end grants (1..255); ``is_over``, up to three
-    clocks later: its incarnation is over, and nothing limits it. ``permit`` says that
-    it may: five clocks after ``head`` came to another connection or incarnation, else in the clock after the one
-    before it was ``issued``. ``answered``, in any clock: an answer to an atomic has come. Counts of an incarnation that
-    is over are forgotten when the next has its first.
+    ``head`` is the atomic that would be sent next, ``slots`` what the other end grants (1..255); ``is_over``, up to
+    three clocks later: its incarnation is over, and nothing limits it. ``permit`` says that it may: five clocks after
+    ``head`` came to another connection or incarnation, else in the clock after the one before it was ``issued``.
+    ``answered``, in any clock: an answer to an atomic has come. Counts of an incarnation that is over are forgotten
+    when the next has its first.
 
     Raises:
         ConfigError: ``queue_pairs`` is no power of two from 1 to 256.
