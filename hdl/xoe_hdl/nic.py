@@ -52,6 +52,7 @@ class Nic(wiring.Component):
         width = config.data_width
         self.config = config
         self.requester = Requester(config)
+        self.first_seq, self.first_credit = first_seq, first_credit
         self.egress = Egress(config, first_seq, first_credit)
         self.ingress = Ingress(config)
         self.responder = Responder(config)
