@@ -19,7 +19,7 @@ from xoe.transport import TransportSettings
 from xoe.wire import Opcode, Status
 
 NAMES = ("A", "B")
-CONFIG = NicConfig(queue_pairs=8)
+CONFIG = NicConfig()
 SETTINGS = TransportSettings()
 
 SELECTIVE = dataclasses.replace(SETTINGS, go_back_n=False)
@@ -86,7 +86,7 @@ class Pair:
     def set_tables(self, name):
         """Translations for each queue pair (its address space) to the other's memory, and windows for the other."""
         end = self.ends[name]
-        for index, page in enumerate(translations(name, min(8, end.config.queue_pairs))):
+        for index, page in enumerate(translations(name, min(16, end.config.queue_pairs))):
             end.translations.write(index, page)
         for index, page in enumerate(windows(name)):
             end.windows.write(index, page)

@@ -6,14 +6,14 @@
 import sys
 from pathlib import Path
 
-from endpoints import CONFIG, NAMES, Pair, check_endpoint, other
+from endpoints import NAMES, Pair, check_endpoint, other
 from xoe.connection import State
 from xoe.fault_script import Script
 from xoe.faults import Injector
 from xoe.oracle import Oracle, Watched
 from xoe.outcomes import Outcomes
 from xoe.pair import local_qp
-from xoe.scenario import COMMANDS, Setup
+from xoe.scenario import COMMANDS, QUEUE_PAIRS, Setup
 from xoe.wire import Status
 
 PATIENCE = 10**7
@@ -24,17 +24,18 @@ class Scenario(Pair):
 
     endpoint = Watched
 
-    def __init__(self, script):
+    def __init__(self, script, rates=None):
         self.setup = setup = Setup.of(script)
         first = -setup.first
         super().__init__(
             script,
+            rates,
             delay=setup.delay,
             rate=setup.rate or None,
             config=setup.config(),
             transport=setup.transport(),
             timeout=setup.timeout,
-            epochs=dict.fromkeys(NAMES, dict.fromkeys(range(CONFIG.queue_pairs), first % 256)),
+            epochs=dict.fromkeys(NAMES, dict.fromkeys(range(QUEUE_PAIRS), first % 256)),
             first_seq=first % (1 << 24),
             first_credit=first % (1 << 20),
         )
@@ -50,6 +51,7 @@ class Scenario(Pair):
         calls = [(event.time, lambda now, event=event: self.happen(event)) for event in events]
         self.run_until(lambda: self.now >= last, [*calls, (last, self.resume)], PATIENCE)
         self.finish(patience=PATIENCE)
+        self.injected = sum(sum(link.injector.counts.values()) for link in self.links.values())
         for link in self.links.values():
             link.injector = Injector()
         self.run_until(lambda: all(self.is_open(qp) for qp in range(self.setup.pairs)), patience=PATIENCE)
@@ -66,6 +68,7 @@ class Scenario(Pair):
     def resume(self, now):
         for end in self.ends.values():
             end.is_stalled = False
+        self.fetch = dict.fromkeys(NAMES, True)
 
     def happen(self, event):
         """Carry out an event."""
@@ -80,11 +83,13 @@ class Scenario(Pair):
             self.set_tables(name)
             self.oracle.forget(name)
             self.outcomes[name].forget()
+        elif event.verb in ("hold", "take"):
+            self.fetch[name] = event.verb == "take"
         else:
             end.is_stalled = event.verb == "stall"
 
     def local(self, name, qp):
-        return local_qp(name, qp, CONFIG.queue_pairs)
+        return local_qp(name, qp, QUEUE_PAIRS)
 
     def submit_command(self, command, name):
         """Give it to an end; its id."""

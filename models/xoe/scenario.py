@@ -1,8 +1,8 @@
-"""What the events of a fault script mean, whoever runs it: models, hardware, or one of each.
+"""What the events of a script mean, whoever runs it: two models, two NICs, or one of each.
 
 - ``at 0 A setup ...``: parameters of both ends, the fields of ``Setup``;
 - ``at T A add qp= slot= value=``, ``write qp= slot= length= fill=``, ``read qp= slot= length=``, ``fence qp=``;
-- ``at T A close qp=``, ``reset``, ``stall`` (the responder), ``resume``.
+- ``at T A close qp=``, ``reset``; ``stall`` (the responder) and ``resume``; ``hold`` (completions) and ``take``.
 
 Whatever is closed or lost is opened again at once. ``qp`` is a connection: the number that A has for it.
 """
@@ -19,9 +19,10 @@ from .stimulus import COUNTERS_MAX, SLOT, SLOTS, counter_address, slot_address
 from .transport import TransportSettings
 from .wire import CRC_SIZE, FrameHeader, Opcode, OperationHeader
 
-QUEUE_PAIRS = 8
+QUEUE_PAIRS = 16
+_TRANSPORT = ("retries", "reorder", "ack_every", "sync_interval", "silence_timeout")
 COMMANDS = ("add", "write", "read", "fence")
-VERBS = (*COMMANDS, "close", "reset", "stall", "resume", "setup")
+VERBS = (*COMMANDS, "close", "reset", "stall", "resume", "hold", "take", "setup")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Setup:
     Attributes:
         window, mtu, credit_size, slots, tags: see ``NicConfig``.
         pairs: connections.
-        go_back_n, retries, reorder, ack_every: see ``TransportSettings``.
+        go_back_n, retries, reorder, ack_every, sync_interval, silence_timeout: see ``TransportSettings``.
         rate: of the link, bytes in a clock; 0: a frame takes no time. Hardware has its own.
         delay: of the link, clocks.
         first: PSNs and counts of credits begin so many before their end.
@@ -48,6 +49,8 @@ class Setup:
     retries: int = 7
     reorder: int = 3
     ack_every: int = 4
+    sync_interval: int = 1 << 16
+    silence_timeout: int = 1 << 19
     rate: int = 0
     delay: int = 500
     first: int = 0
@@ -87,7 +90,7 @@ class Setup:
         Raises:
             ConfigError: one is out of bounds.
         """
-        given = {name: getattr(self, name) for name in ("retries", "reorder", "ack_every")}
+        given = {name: getattr(self, name) for name in _TRANSPORT}
         return TransportSettings(go_back_n=bool(self.go_back_n), **given)
 
     @property

@@ -7,11 +7,13 @@ import json
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from xoe.config import NicConfig
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS
+from xoe.scenario import Setup
 from xoe_hdl.nic import Nic
 
 from .build import BenchError, BuildError, make_build, run
@@ -61,6 +63,27 @@ def run_linked(
         return run(build, bench, parameters, seed)
     except BenchError as error:
         raise RunError(str(error), is_early=False) from None
+
+
+def run_script(
+    parameters: Mapping[str, Any], setup: Setup, ends: Sequence[str], width: int = 64, seed: int = 1
+) -> Path:
+    """Run scripts with two ends, each "hardware" or "model", in a simulator; the run's folder.
+
+    Args:
+        parameters: ``cases``, the names of some of ``xoe.cases``, or ``text``, that of a script.
+        setup: of these scripts; what has to be built is the same for all.
+        ends: what A and B are.
+        width: bits of the data paths.
+        seed: of faults at random.
+
+    Raises:
+        ConfigError: hardware with such parameters can't be built.
+        RunError: a tool is missing, or a script failed.
+    """
+    first = {"first_seq": -setup.first % (1 << SEQ_BITS), "first_credit": -setup.first % (1 << CREDIT_BITS)}
+    given = {**parameters, "ends": list(ends), "width": width}
+    return run_linked(setup.config(data_width=width), "bench_script", given, seed, **first)
 
 
 def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
