@@ -59,7 +59,7 @@ def _messages() -> Iterator[tuple[str, Case]]:
     """A message of several frames, of which one is lost."""
     for frames in (1, 2, 8, 17):
         for place, psn in {"first": 0, "middle": frames // 2, "last": frames - 1}.items():
-            text = f"A>B drop data psn={psn} nth=1\n" + _events(_writes(frames), apart=2 * APART)
+            text = f"A>B drop data psn={psn} nth=1\n" + _events(_writes(frames), apart=200)
             yield f"write_{frames}_frames_{place}_lost", Case(text)
             if frames == 17:
                 yield f"write_{frames}_frames_{place}_lost_go_back_n", Case(text + _setup(go_back_n=1))
