@@ -112,6 +112,10 @@ async def an_epoch_comes_again(dut, between):
         while bench.counts["begun"] < EPOCHS - (between != "nothing"):
             await bench.begin(qp)
             bench.counts["begun"] += 1
+        await bench.idle(10)
+        bench.head = bench.present(qp)
+        await bench.idle(10)
+        await bench.answer(qp, 3)  # too late by 256 incarnations
         await bench.use_all(qp)
         await bench.use_all(qp)
 
