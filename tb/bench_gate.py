@@ -103,18 +103,101 @@ class GateBench:
         drive_struct(self.dut, "head", HEAD, self.head or {})
 
 
-@cocotb.test(timeout_time=10, timeout_unit="ms")
-async def heads_come_and_go(dut):
+async def make(dut) -> GateBench:
+    """A bench in which no incarnation has begun."""
     bench = GateBench(dut)
     bench.history = []
     drive_struct(dut, "head", HEAD, {})
     drive_struct(dut, "grants", GRANTS, {})
     dut.begins.value = dut.leaves.value = 0
     await start(dut)
-    bench.alive = dict.fromkeys(bench.flows(), False)
     for flow in bench.flows():  # as the sender does after a reset
-        drive_struct(dut, "grants", GRANTS, bench.row(flow) | {"is_reset": 1, "grant": {}})
+        await give(bench, bench.row(flow) | {"is_reset": 1, "grant": {}})
+    return bench
+
+
+async def give(bench: GateBench, row: dict) -> None:
+    """A clock, in which the sender says something."""
+    drive_struct(bench.dut, "grants", GRANTS, row)
+    await bench.edge
+    drive_struct(bench.dut, "grants", GRANTS, {})
+
+
+async def begin_one(bench: GateBench, flow: tuple[int, int], count: int, meanwhile: dict) -> None:
+    """Grant a frame, and let the head begin and leave; the sender says something in the same clock."""
+    qp, number = flow
+    bench.granted[flow] = count
+    await give(bench, bench.row(flow))
+    head = {"valid": 1, "qp": qp, "traffic_class": number, "epoch": bench.epoch[flow]}
+    drive_struct(bench.dut, "head", HEAD, head)
+    for _ in range(SLOWEST):
         await bench.edge
+    assert bench.dut.permit.value == 1
+    bench.dut.begins.value = bench.dut.leaves.value = 1
+    await give(bench, meanwhile)
+    bench.dut.begins.value = bench.dut.leaves.value = 0
+    drive_struct(bench.dut, "head", HEAD, {})
+
+
+async def check_fresh(bench: GateBench, flow: tuple[int, int]) -> None:
+    """Nothing is granted in this incarnation, and nothing begun; then a frame is granted."""
+    qp, number = flow
+    head = {"valid": 1, "qp": qp, "traffic_class": number, "epoch": bench.epoch[flow]}
+    drive_struct(bench.dut, "head", HEAD, head)
+    for _ in range(2 * SLOWEST):
+        await bench.edge
+        assert bench.dut.permit.value == 0
+        assert bench.dut.drop.value == 0
+    bench.granted[flow] = 1
+    await give(bench, bench.row(flow))
+    for _ in range(SLOWEST):
+        await bench.edge
+    assert bench.dut.permit.value == 1
+    drive_struct(bench.dut, "head", HEAD, {})
+
+
+def begin_anew(bench: GateBench, flow: tuple[int, int]) -> dict:
+    bench.epoch[flow], bench.granted[flow] = (bench.epoch[flow] + 1) % 256, 0
+    return bench.row(flow) | {"is_reset": 1}
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def an_epoch_comes_again(dut):
+    """After 256 incarnations, in which nothing was begun."""
+    bench = await make(dut)
+    for flow in bench.flows()[:4]:
+        bench.alive[flow] = True
+        for count in (1, 2, 3):
+            await give(bench, begin_anew(bench, flow))
+            for number in range(1, count + 1):
+                await begin_one(bench, flow, number, {})
+            await bench.edge  # what was begun is written when nothing else is
+            for _ in range(256):
+                await give(bench, begin_anew(bench, flow))
+            await check_fresh(bench, flow)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def an_incarnation_begins_as_a_frame_of_the_last_one_does(dut):
+    """It has begun nothing, whichever of the two is written first."""
+    bench = await make(dut)
+    for flow in bench.flows()[-4:]:
+        bench.alive[flow] = True
+        for before in (False, True):
+            await give(bench, begin_anew(bench, flow))
+            old = dict(bench.epoch)
+            row = begin_anew(bench, flow)
+            bench.epoch = old
+            await begin_one(bench, flow, 1, row if before else {})
+            begin_anew(bench, flow)
+            if not before:
+                await give(bench, row)
+            await check_fresh(bench, flow)
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def heads_come_and_go(dut):
+    bench = await make(dut)
     for _ in range(CLOCKS):
         await bench.clock()
         said = set(bench.history[-SLOWEST:])
