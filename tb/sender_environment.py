@@ -37,8 +37,8 @@ from xoe_tb import drive_struct, params, read_struct, start
 from xoe_tb.layout import pack, unpack
 from xoe_tb.pause import PAUSES
 
-FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 4, 7, 4  # clocks from an event to what is seen of it
-LAG = 9  # clocks after which all that has to be known of an event is known
+FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 3, 8, 3  # clocks from an event to what is seen of it
+LAG = 10  # clocks after which all that has to be known of an event is known
 OPTIONS = params()
 QUEUE_PAIRS, WINDOW, PAGES, MTU = (OPTIONS[name] for name in ("queue_pairs", "window", "pages", "mtu"))
 PAGE_SIZE = 8 * OPTIONS["page_words"]

@@ -49,7 +49,7 @@ def add_shut(c: Context, ending: stream.Interface) -> None:
         with m.If(~s.alive | c.is_past):
             m.d.sync += [s.alive.eq(0), s.count.eq(0), s.pages.eq(0)]
             m.d.comb += ending.ready.eq(1)
-            m.next = "STORE"
+            m.next = "NEXT"
         with m.Else():
             c.look_at(c.place + 1, Flow.SHUT)
 
@@ -97,4 +97,4 @@ def add_grant(c: Context, frame_pages: int, most_pages: int) -> None:
         m.d.sync += number.eq(number + 1)
         m.next = "ROOM"
         with m.If(number == CLASSES - 1):
-            m.next = "STORE"
+            m.next = "NEXT"
