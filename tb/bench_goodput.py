@@ -131,3 +131,7 @@ async def point(dut, number: int) -> None:
     result = await Point(dut, params()["points"][number]).run()
     with open(Path(params()["output"]), "a") as output:
         output.write(json.dumps(result) + "\n")
+    with open(params()["progress"], "a") as progress:
+        kind = "go-back-N" if result["go_back_n"] else "selective repeat"
+        where = f"{result['opcode']}s, {result['rtt_us']:g} us, {100 * result['loss']:g} % loss, {kind}"
+        progress.write(f"  {where}: {result['goodput']:.1f} bytes a clock\n")

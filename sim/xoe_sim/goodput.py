@@ -42,10 +42,10 @@ CONFIG = NicConfig(
 """One connection, with windows for two and a half times what the longest link holds."""
 
 INSIDE = 600  # clocks of a round trip that are spent in the two NICs, about
-WARM = 8  # round trips before the measurement
+WARM = 4  # round trips before the measurement
 
 
-def point(opcode: str, loss: float, rtt: float, go_back_n: bool, clocks: int) -> dict[str, Any]:
+def point(config: NicConfig, opcode: str, loss: float, rtt: float, go_back_n: bool, clocks: int) -> dict[str, Any]:
     """What is measured at a place: see ``bench_goodput.Point``. Time-outs are those that docs/transport.md advises."""
     link = round(rtt * CLOCKS_IN_US)
     whole = link + INSIDE
@@ -64,7 +64,7 @@ def point(opcode: str, loss: float, rtt: float, go_back_n: bool, clocks: int) ->
         "rtt_us": rtt,
         "delay": link // 2,
         "go_back_n": go_back_n,
-        "under_way": min(CONFIG.tags, 3 * whole * WIDTH // 8 // DATA_MAX),
+        "under_way": min(config.tags, 3 * whole * config.data_width // 8 // DATA_MAX),
         "transport": transport,
         "clocks": [WARM * whole, clocks],
     }
@@ -78,7 +78,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--loss", type=float, nargs="+", default=LOSSES, help="shares of frames, 0 to 0.2; 0 is added")
     parser.add_argument("--rtt", type=float, nargs="+", default=RTTS, help="of the link, us, 0.1 to 20")
-    parser.add_argument("--clocks", type=int, default=100_000, help="of each measurement (default: %(default)s)")
+    parser.add_argument("--clocks", type=int, default=40_000, help="of each measurement (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the losses (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="measurements at a time (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("build/bench"), help="where goodput.json and .svg go")
@@ -92,7 +92,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(options: argparse.Namespace, config: NicConfig = CONFIG) -> list[dict[str, Any]]:
     """Build the NICs and measure every point; ``share`` is that of the ideal.
 
     Raises:
@@ -101,30 +101,33 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     places = list(itertools.product(OPCODES, options.loss, sorted(set(options.rtt)), (False, True)))
-    points = [point(*place, options.clocks) for place in places]
+    points = [point(config, *place, options.clocks) for place in places]
     progress = output / "progress.txt"
     with shown(progress), ThreadPoolExecutor(options.jobs) as pool:
         parts = [points[job :: options.jobs] for job in range(options.jobs)]
+        files = [output / f"points-{job}" for job in range(options.jobs)]
         jobs = [
-            pool.submit(_measure, part, options.seed, output / f"points-{at}", progress)
-            for at, part in enumerate(parts)
+            pool.submit(_measure, config, part, options.seed, file, progress)
+            for part, file in zip(parts, files, strict=True)
         ]
         found = [result for job in jobs for result in job.result()]
     return _with_shares(found)
 
 
-def _measure(points: list[dict[str, Any]], seed: int, file: Path, progress: Path) -> list[dict[str, Any]]:
+def _measure(
+    config: NicConfig, points: list[dict[str, Any]], seed: int, file: Path, progress: Path
+) -> list[dict[str, Any]]:
     if not points:
         return []
     file.unlink(missing_ok=True)
     parameters = {
-        "config": dataclasses.asdict(CONFIG),
+        "config": dataclasses.asdict(config),
         "points": points,
         "seed": seed,
         "output": str(file),
         "progress": str(progress),
     }
-    run_linked(CONFIG, "bench_goodput", parameters, seed)
+    run_linked(config, "bench_goodput", parameters, seed)
     results = [json.loads(line) for line in file.read_text().splitlines()]
     file.unlink()
     return results
@@ -148,9 +151,10 @@ def gigabits(result: dict[str, Any]) -> float:
 
 def table(results: list[dict[str, Any]]) -> str:
     """A line for each link, kind of command and loss: both ways of repair side by side."""
+    columns = f" {'Gb/s':>6} {'of ideal':>9} {'median us':>9} {'P99 us':>9} {'resent':>7}"
     lines = [
-        "                     selective repeat                           go-back-N",
-        "  what  RTT    loss   Gb/s  of ideal  median us    P99 us  resent   Gb/s  of ideal  median us    P99 us  resent",
+        f"  {'':19}{'selective repeat':>{len(columns)}}{'go-back-N':>{len(columns)}}",
+        f"  {'what':5} {'RTT':>3} {'loss':>8}" + 2 * columns,
     ]
     by_place = {(*_place(each), each["loss"]): each for each in results}
     for opcode, rtt, loss in sorted({(each["opcode"], each["rtt_us"], each["loss"]) for each in results}):
@@ -170,12 +174,13 @@ def _columns(result: dict[str, Any]) -> str:
 
 def misses(results: list[dict[str, Any]]) -> list[str]:
     """The aims that selective repeat does not reach."""
-    return [
-        f"{each['opcode']}s at {each['rtt_us']:g} us and {100 * each['loss']:g} % loss: {each['share']:.3f} of the ideal, "
-        f"not {AIMS[each['loss']]}"
-        for each in results
-        if not each["go_back_n"] and each["share"] < AIMS.get(each["loss"], 0)
-    ]
+    found = []
+    for each in results:
+        aim, share = AIMS.get(each["loss"], 0), each["share"]
+        if not each["go_back_n"] and share < aim:
+            where = f"{each['opcode']}s at {each['rtt_us']:g} us and {100 * each['loss']:g} % loss"
+            found.append(f"{where}: {share:.3f} of the ideal, not {aim}")
+    return found
 
 
 def plot(results: list[dict[str, Any]], path: Path) -> None:

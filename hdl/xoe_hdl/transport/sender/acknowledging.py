@@ -9,14 +9,14 @@ from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 
 from ..layouts import CLASSES, WINDOW_BITS
 from .context import Context, Flow
-from .layouts import STAMP_BITS
+from .layouts import LIMIT_BITS, STAMP_BITS
 from .masks import ArrivalMask, Places, shifted_down
 
 FETCHING = 3  # clocks from the place of a frame to what is known of it
 
 
 class Acknowledging:
-    """The steps from JUDGE on; ends in GRANT, or in NEXT if there was nothing new.
+    """The steps from JUDGE on; ends in NEXT.
 
     From MOVE on two things are under way at once: the connection moves on, and frames are learnt of, one after the
     other, by a pipeline that has no states. LEARN waits for it.
@@ -32,6 +32,7 @@ class Acknowledging:
         self.steps = Signal(_counts())
         self.in_use = Signal(_counts())
         self.richer = Signal(CLASSES)  # classes of which credits were freed
+        self.gained = Signal(data.ArrayLayout(LIMIT_BITS, CLASSES))  # these credits
         self.is_progress = Signal()
         self.is_refused = Signal()
         self.is_known = Signal()  # it says nothing of frames that the last one did not
@@ -73,6 +74,7 @@ class Acknowledging:
                 m.next = "NEXT"
         with m.State("TAKE"):
             for at, credit in enumerate(s.credits):
+                m.d.sync += self.gained[at].eq(Mux(self.richer[at], steps[at], 0))
                 with m.If(self.richer[at]):
                     m.d.sync += credit.freed.eq(ack.freed[at])
             m.next = "FRESH"
@@ -81,7 +83,11 @@ class Acknowledging:
             with m.If(self.is_refused | self.is_known):
                 m.next = "NEXT"
                 with m.If(self.richer.any()):  # its credits count in any case
-                    m.next = "GRANT"
+                    m.next = "TELL"
+        with m.State("TELL"):
+            m.d.comb += [c.changes.valid.eq(1), c.changes.payload.credits.eq(self.gained)]
+            with m.If(c.changes.ready):
+                m.next = "NEXT"
 
     def _add_arrivals(self) -> None:
         """FRESH: which frames are acknowledged that were not."""
@@ -149,13 +155,15 @@ class Acknowledging:
                 c.start_timer()
             m.next = "LEARN"
         with m.State("LEARN"), m.If(self.is_learnt):
-            m.d.sync += s.tail.eq(s.tail + self.passed)
-            m.d.sync += s.reach.eq(Mux(s.reach > self.passed, s.reach - self.passed, 0))
-            m.next = "LOSSES"
-            with m.If(c.cfg.go_back_n):
-                m.next = "GRANT"
-                with m.If(c.ack.nack & (s.count != 0)):
-                    m.next = "GO_BACK"
+            m.d.comb += [c.changes.valid.eq(1), c.changes.payload.credits.eq(self.gained)]
+            with m.If(c.changes.ready):
+                m.d.sync += s.tail.eq(s.tail + self.passed)
+                m.d.sync += s.reach.eq(Mux(s.reach > self.passed, s.reach - self.passed, 0))
+                m.next = "LOSSES"
+                with m.If(c.cfg.go_back_n):
+                    m.next = "NEXT"
+                    with m.If(c.ack.nack & (s.count != 0)):
+                        m.next = "GO_BACK"
 
     def _add_losses(self) -> None:
         """LOSSES: what was sent more than ``reorder`` frames before something that has arrived.
@@ -172,7 +180,7 @@ class Acknowledging:
             is_late.eq(s.reach > c.cfg.reorder + 1),
         ]
         with m.State("LOSSES"):
-            m.next = "GRANT"
+            m.next = "NEXT"
             with m.If(s.reach != 0):
                 m.next = "ENTRY"
         with m.State("ENTRY"):  # what the ring has at ``tail`` comes
@@ -181,7 +189,7 @@ class Acknowledging:
             c.look_at((index - s.first)[: c.index_bits], Flow.LOSS)
         with m.State("LOSS"):
             is_void = ~(c.is_on_wire & is_latest)
-            m.next = "GRANT"
+            m.next = "NEXT"
             with m.If(is_void | is_late):
                 m.d.sync += [s.tail.eq(s.tail + 1), s.reach.eq(s.reach - 1)]
                 m.next = "LOSSES"

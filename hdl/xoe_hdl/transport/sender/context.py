@@ -21,9 +21,9 @@ from .layouts import (
     commit,
     failure,
     frame,
-    grant_write,
     job,
     order_bits,
+    permit_change,
     state,
     track,
 )
@@ -83,8 +83,9 @@ class Context:
         self.is_confirmed = Signal()  # ``frame`` is acknowledged
         self.is_to_be_resent = Signal()  # the frame of ``seq``, or any while going back
         self.is_probing = Signal()  # the timer ended for a probe
-        self.grant = Signal(grant_write(queue_pairs))
+        self.changes = stream.Signature(permit_change(queue_pairs, pages)).create(path=("changes",))
         self.stores = Signal()  # ``s`` is stored
+        self.is_told = Signal()  # what permits say is said
         self.shown_qp = Signal(qp_bits(queue_pairs))
         self.progress = Signal(PROGRESS)
         self.events = {name: Signal(name=name) for name in EVENTS}
@@ -93,6 +94,7 @@ class Context:
         m.submodules.failures = self.failures = Queue(failure(queue_pairs), max(2, queue_pairs))
         self._make_memories()
         self._keep_time()
+        self._describe_change()
 
     def _keep_time(self) -> None:
         m, s, cfg = self.m, self.s, self.cfg
@@ -164,26 +166,20 @@ class Context:
             self.progress.consumed.eq(found.consumed),
         ]
 
+    def _describe_change(self) -> None:
+        """What permits depend on, as of this clock, and but for what the event brings."""
+        s, change = self.s, self.changes.payload
+        self.m.d.comb += [
+            change.qp.eq(self.qp),
+            change.epoch.eq(s.epoch),
+            change.frames.eq(s.window - s.count),
+            change.pages.eq(s.pages),
+            *(change.most[at].eq(credit.most) for at, credit in enumerate(s.credits)),
+        ]
+
     def _address(self, within: Value) -> Value:
         """Where a connection's entry is; with one connection its number is always 0."""
         return Cat(within, self.qp) if self.queue_pairs > 1 else within
-
-    def write_grant(self, traffic_class: ValueLike, count: ValueLike) -> None:
-        """Say how many frames a class may have begun."""
-        grant = self.grant
-        self.m.d.comb += [
-            grant.valid.eq(1),
-            grant.qp.eq(self.qp),
-            grant.traffic_class.eq(traffic_class),
-            grant.grant.alive.eq(1),
-            grant.grant.epoch.eq(self.s.epoch),
-            grant.grant.count.eq(count),
-        ]
-
-    def reset_grant(self, traffic_class: ValueLike, alive: int) -> None:
-        """Say that an incarnation begins, or (``alive`` 0) ends."""
-        self.write_grant(traffic_class, 0)
-        self.m.d.comb += [self.grant.is_reset.eq(1), self.grant.grant.alive.eq(alive)]
 
     def add_fetch(self) -> None:
         """Add the states that fetch the frame at ``place``."""

@@ -27,7 +27,8 @@ from .layouts import (
     job,
     opening,
 )
-from .opening import add_grant, add_open, add_shut
+from .opening import add_open, add_shut
+from .permits import Permits
 from .sending import add_commit, add_repeat, add_resend
 from .timing import add_go_back, add_losing, add_tick
 
@@ -50,8 +51,9 @@ class Sender(wiring.Component):
     * ``incidents``, valid for a clock: what a connection's congestion control wants to know.
     * ``cfg``, ``counters``: see ``layouts.CFG`` and ``context.EVENTS``.
 
-    After a reset it takes nothing for ``3 * queue_pairs`` clocks. Timers are looked at one after the other, one every
-    32 clocks and whenever nothing else is to be done; one that is due waits for the event under way.
+    After a reset it takes nothing for about ``6 * queue_pairs`` clocks. Timers are looked at one after the other, one
+    every 32 clocks and whenever nothing else is to be done; one that is due waits for the event under way, and for the
+    next if that is chosen already.
 
     Args:
         queue_pairs: connections, a power of two from 1 to 256.
@@ -108,13 +110,13 @@ class Sender(wiring.Component):
         """A machine of many small steps, so that each is short."""
         m = Module()
         c = Context(m, self.queue_pairs, self.window, self.pages)
+        m.submodules.permits = permits = Permits(self.queue_pairs, self.pages, self.frame_pages, self.most_pages)
         acknowledging, chooser = Acknowledging(c), Chooser(c, self.shuts, self.acks, self.opens, self.commits)
         kinds = {"is_probe": c.is_probing, "is_timeout": c.events["timeouts"], "is_failed": c.events["failed"]}
         m.d.comb += [c.cfg.eq(self.cfg), self.jobs.valid.eq(c.job.valid), self.jobs.payload.eq(c.job.payload)]
         m.d.comb += [c.shown_qp.eq(self.shown_qp), self.progress.eq(c.progress)]
         m.d.sync += [
             self.free.eq(c.free),
-            self.grants.eq(c.grant),
             self.confirmed.valid.eq(c.is_confirmed),
             self.confirmed.qp.eq(c.qp),
             self.confirmed.atomics.eq(c.frame.atomics),
@@ -123,13 +125,15 @@ class Sender(wiring.Component):
             *(self.incidents[kind].eq(event) for kind, event in kinds.items()),
         ]
         connect(m, c.failures.o, flipped(self.failures))
+        connect(m, c.changes, permits.changes)
+        m.d.comb += [self.grants.eq(permits.grants), c.is_told.eq(permits.is_idle)]
         with m.If(self.jobs.ready):
             m.d.sync += c.job.valid.eq(0)
         with m.FSM(name="step"):
             self._add_clear(m, c)
             chooser.add()
             c.add_fetch()
-            add_commit(c, self.frame_pages)
+            add_commit(c)
             add_resend(c)
             add_repeat(c)
             acknowledging.add()
@@ -138,20 +142,16 @@ class Sender(wiring.Component):
             add_go_back(c)
             add_open(c, self.opens)
             add_shut(c, self.shuts)
-            add_grant(c, self.frame_pages, self.most_pages)
         for name, event in c.events.items():
             happened = Signal(name=f"{name}_happened")
             m.d.sync += [happened.eq(event), self.counters[name].eq(self.counters[name] + happened)]
         return m
 
     def _add_clear(self, m: Module, c: Context) -> None:
-        """CLEAR: after a reset no connection is alive. The memories have to be told."""
-        number = Signal(range(CLASSES))
+        """CLEAR: after a reset no connection is alive. The memories have to be told, and whoever wants a permit."""
         with m.State("CLEAR"):
-            m.d.comb += c.state_write.en.eq(1)
-            c.reset_grant(number, alive=0)
-            m.d.sync += number.eq(number + 1)
-            with m.If(number == CLASSES - 1):
-                m.d.sync += [number.eq(0), c.qp.eq(c.qp + 1)]
+            m.d.comb += [c.state_write.en.eq(1), c.changes.valid.eq(1), c.changes.payload.is_last.eq(1)]
+            with m.If(c.changes.ready):
+                m.d.sync += c.qp.eq(c.qp + 1)
                 with m.If(c.qp == self.queue_pairs - 1):
                     m.next = "NEXT"

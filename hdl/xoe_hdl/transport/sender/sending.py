@@ -8,12 +8,9 @@ from ..layouts import OVERHEAD_WORDS, WORDS_BITS
 from .context import Context, Flow
 
 
-def add_commit(c: Context, frame_pages: int) -> None:
-    """COMMIT: a frame was gathered. Number it, take its credits, keep it and send it, unless others go first.
-
-    ``frame_pages`` is what the largest frame takes.
-    """
-    m, s, commit = c.m, c.s, c.commit
+def add_commit(c: Context) -> None:
+    """COMMIT: a frame was gathered. Keep it and send it, unless others go first. CONSUME: take its credits."""
+    m, s, commit, change = c.m, c.s, c.commit, c.changes.payload
     rounded = Signal(WORDS_BITS + 1)
     needed = Signal(WORDS_BITS + 1)
     goes_at_once = ~c.cfg.go_back_n | (s.again == s.count)
@@ -27,7 +24,7 @@ def add_commit(c: Context, frame_pages: int) -> None:
             c.count_transmission(tries=0)
             m.d.sync += [
                 s.count.eq(s.count + 1),
-                s.pages.eq(s.pages + commit.segment.pages - frame_pages),  # less what the permit reserved
+                s.pages.eq(s.pages + commit.segment.pages),
             ]
             c.prepare_job(commit)
             with m.If(goes_at_once):
@@ -36,14 +33,15 @@ def add_commit(c: Context, frame_pages: int) -> None:
             m.d.comb += [c.free.valid.eq(1), c.free.payload.eq(commit.segment), c.events["commits_stale"].eq(1)]
             m.next = "NEXT"
     with m.State("CONSUME"):
+        m.d.comb += c.changes.valid.eq(1)
         with m.Switch(commit.traffic_class):
-            for number, credit in enumerate(s.credits):
-                with m.Case(number):
-                    m.d.sync += [
-                        credit.consumed.eq(credit.consumed + needed),
-                        credit.permits.eq(credit.permits - 1),
-                    ]
-        m.next = "GRANT"
+            for at, credit in enumerate(s.credits):
+                with m.Case(at):  # a permit has set aside what the largest frame takes
+                    m.d.comb += [change.returned[at].eq(1), change.credits[at].eq(credit.most - needed)]
+                    with m.If(c.changes.ready):
+                        m.d.sync += credit.consumed.eq(credit.consumed + needed)
+        with m.If(c.changes.ready):
+            m.next = "NEXT"
 
 
 def add_resend(c: Context) -> None:

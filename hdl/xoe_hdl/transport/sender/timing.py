@@ -74,4 +74,4 @@ def add_go_back(c: Context) -> None:
             m.d.comb += c.is_to_be_resent.eq(~s.is_queued)
     with m.State("GONE_BACK"):
         c.start_timer()
-        m.next = "GRANT"
+        m.next = "NEXT"
