@@ -41,14 +41,15 @@ CONFIG = NicConfig(
 )
 """One connection, with windows for two and a half times what the longest link holds."""
 
-INSIDE = 600  # clocks of a round trip that are spent in the two NICs, about
+INSIDE = 300  # clocks of a round trip that are spent in the two NICs, about
+FRAMES_INSIDE = 8  # and so many of the largest frames: until they are there, and until they are acknowledged
 WARM = 4  # round trips before the measurement
 
 
 def point(config: NicConfig, opcode: str, loss: float, rtt: float, go_back_n: bool, clocks: int) -> dict[str, Any]:
     """What is measured at a place: see ``bench_goodput.Point``. Time-outs are those that docs/transport.md advises."""
     link = round(rtt * CLOCKS_IN_US)
-    whole = link + INSIDE
+    whole = link + INSIDE + FRAMES_INSIDE * config.mtu * 8 // config.data_width
     transport = {
         "resend_timeout": 4 * whole,
         "probe_timeout": 2 * whole,
