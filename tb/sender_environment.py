@@ -106,6 +106,7 @@ class SenderPorts:
         self.queues: dict[str, deque] = {name: deque() for name in self.layouts}
         self.offered: dict[str, Any] = dict.fromkeys(self.layouts)
         self.log: list[tuple[float, str, Any]] = []
+        self.taken: dict[str, list[int]] = {name: [] for name in self.layouts}  # clocks in which each input was
         self.now = 0
         self.rng = Random(cocotb.RANDOM_SEED)
         self.pause("never")
@@ -140,6 +141,7 @@ class SenderPorts:
         for name in self.layouts:
             if self.offered[name] is not None and getattr(self.dut, f"{name}_tready").value == 1:
                 self.log.append((self.now, name, self.offered[name]))
+                self.taken[name].append(self.now)
                 self.offered[name] = None
                 getattr(self.dut, f"{name}_tvalid").value = 0
         self._sample()
