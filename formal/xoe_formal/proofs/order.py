@@ -15,7 +15,7 @@ from ..proof import Proof
 
 WINDOW, PAGES, CREDIT_WORDS = 8, 4, 4
 BITS = 1  # of the number of a queue pair
-CLOCKS = 32  # that are tried from a reset: the clearing, an opening, and two frames in any order, or other events
+CLOCKS = 30  # that are tried from a reset: the clearing, an opening, and two frames in any order, or other events
 
 
 class InOrder(Harness):
