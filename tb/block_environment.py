@@ -84,7 +84,8 @@ class BlockEnvironment:
 
     async def start(self) -> None:
         await start(self.dut)
-        cocotb.start_soon(self._run())
+        if self.inputs:
+            cocotb.start_soon(self._run())
 
     async def reset(self) -> None:
         self.dut.rst.value = 1
