@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -28,21 +28,23 @@ class PayloadSink(StreamSink):
 
 
 class Lookup:
-    """Answers at ``name``, two clocks after a port asked for a connection, as the table of connections does."""
+    """Answers at ``name``, some clocks after a port asked for a connection, as the table of connections does."""
 
-    def __init__(self, dut: Any, asked: str, name: str, layout: data.StructLayout) -> None:
+    def __init__(self, dut: Any, asked: str, name: str, layout: data.StructLayout, clocks: int = 2) -> None:
         self._dut, self._asked, self._name, self._layout = dut, getattr(dut, asked), name, layout
+        self._clocks = clocks
         self.forget()
 
     def forget(self) -> None:
-        self._found: Mapping[str, int] = {}
-        self._shown: Mapping[str, int] | None = None
+        self._found: deque[Mapping[str, Any]] = deque([{}] * (self._clocks - 1))
+        self._shown: Mapping[str, Any] | None = None
 
-    def on_clock(self, table: list[dict[str, int]]) -> None:
-        if self._found != self._shown:
-            drive_struct(self._dut, self._name, self._layout, self._found)
-            self._shown = self._found
-        self._found = dict(table[int(self._asked.value)])
+    def on_clock(self, table: Sequence[Mapping[str, Any]]) -> None:
+        found = self._found.popleft()
+        if found != self._shown:
+            drive_struct(self._dut, self._name, self._layout, found)
+            self._shown = found
+        self._found.append(dict(table[int(self._asked.value)]))
 
 
 class BlockEnvironment:
