@@ -19,7 +19,9 @@ RESULT = {
 
 def test_a_measurement(tmp_path):
     """The wire is well filled, loss costs little, and going back more than repeating what is lost."""
-    options = goodput.parse(["--loss", "0.03", "--rtt", "1", "--clocks", "60000", "--output", str(tmp_path)])
+    options = goodput.parse(
+        ["--loss", "0.03", "--rtt", "1", "--clocks", "60000", "--warm", "10000", "--output", str(tmp_path)]
+    )
     config = NicConfig(queue_pairs=1, credit_request=256, resend_buffer=32 * 4096, tags=1024)
     results = [each for each in goodput.measure(options, config) if each["opcode"] == "write"]
     share = {(each["go_back_n"], each["loss"]): each["share"] for each in results}

@@ -32,21 +32,21 @@ FRAMES = 128
 CONFIG = NicConfig(
     data_width=WIDTH,
     queue_pairs=1,
-    tags=2048,
+    tags=4096,
     window=FRAMES,
     credit_size=2048,
     credit_request=2 * FRAMES,
     credit_response=2 * FRAMES,
     resend_buffer=FRAMES * 4096,
 )
-"""One connection, with windows for two and a half times what the longest link holds."""
+"""One connection, with windows for three times what the longest link holds."""
 
 INSIDE = 300  # clocks of a round trip that are spent in the two NICs, about
 FRAMES_INSIDE = 8  # and so many of the largest frames: until they are there, and until they are acknowledged
-WARM = 4  # round trips before the measurement
+FULL = 4  # round trips' worth of commands are under way, if there are so many tags
 
 
-def point(config: NicConfig, opcode: str, loss: float, rtt: float, go_back_n: bool, clocks: int) -> dict[str, Any]:
+def point(config: NicConfig, opcode: str, loss: float, rtt: float, go_back_n: bool, *clocks: int) -> dict[str, Any]:
     """What is measured at a place: see ``bench_goodput.Point``. Time-outs are those that docs/transport.md advises."""
     link = round(rtt * CLOCKS_IN_US)
     whole = link + INSIDE + FRAMES_INSIDE * config.mtu * 8 // config.data_width
@@ -65,9 +65,9 @@ def point(config: NicConfig, opcode: str, loss: float, rtt: float, go_back_n: bo
         "rtt_us": rtt,
         "delay": link // 2,
         "go_back_n": go_back_n,
-        "under_way": min(config.tags, 3 * whole * config.data_width // 8 // DATA_MAX),
+        "under_way": min(config.tags, FULL * whole * config.data_width // 8 // DATA_MAX),
         "transport": transport,
-        "clocks": [WARM * whole, clocks],
+        "clocks": clocks,
     }
 
 
@@ -80,12 +80,15 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--loss", type=float, nargs="+", default=LOSSES, help="shares of frames, 0 to 0.2; 0 is added")
     parser.add_argument("--rtt", type=float, nargs="+", default=RTTS, help="of the link, us, 0.1 to 20")
     parser.add_argument("--clocks", type=int, default=40_000, help="of each measurement (default: %(default)s)")
+    parser.add_argument(
+        "--warm", type=int, default=40_000, help="clocks before each measurement (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the losses (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="measurements at a time (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("build/bench"), help="where goodput.json and .svg go")
     options = parser.parse_args(arguments)
     limits = [("loss", each, 0, 0.2) for each in options.loss] + [("rtt", each, 0.1, 20) for each in options.rtt]
-    limits += [("clocks", options.clocks, 1000, 10**8), ("jobs", options.jobs, 1, 64)]
+    limits += [("clocks", options.clocks, 1000, 10**8), ("warm", options.warm, 0, 10**8), ("jobs", options.jobs, 1, 64)]
     for name, value, least, most in limits:
         if not least <= value <= most:
             parser.error(f"argument --{name}: must be {least} to {most}, not {value}")
@@ -102,7 +105,7 @@ def measure(options: argparse.Namespace, config: NicConfig = CONFIG) -> list[dic
     output = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
     places = list(itertools.product(OPCODES, options.loss, sorted(set(options.rtt)), (False, True)))
-    points = [point(config, *place, options.clocks) for place in places]
+    points = [point(config, *place, options.warm, options.clocks) for place in places]
     progress = output / "progress.txt"
     with shown(progress), ThreadPoolExecutor(options.jobs) as pool:
         parts = [points[job :: options.jobs] for job in range(options.jobs)]
