@@ -71,7 +71,9 @@ class Outlet(wiring.Component):
             self.paid.payload.qp.eq(job.qp),
             self.paid.payload.traffic_class.eq(told),
         ]
-        m.d.sync += is_current.eq(self.entry.is_open & (self.entry.peer_epoch == job.epoch))
+        is_same, pays = Signal(), Signal()
+        m.d.comb += is_same.eq(self.entry.is_open & (self.entry.peer_epoch == job.epoch))
+        m.d.sync += is_current.eq(is_same)
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         is_free, passes = Signal(), Signal()
@@ -83,12 +85,15 @@ class Outlet(wiring.Component):
                     m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(self._note(m, notes.payload))]
                 with m.Elif(self.jobs.valid):
                     m.next = "LOOK"
-            for step, following in (("LOOK", "WAIT"), ("WAIT", "COMPARE"), ("COMPARE", "PAY")):
+            for step, following in (("LOOK", "WAIT"), ("WAIT", "COMPARE")):
                 with m.State(step):
                     m.next = following
+            with m.State("COMPARE"):
+                m.d.sync += pays.eq(is_same)  # from now on it is offered, whatever becomes of the incarnation
+                m.next = "PAY"
             with m.State("PAY"):
-                m.d.comb += self.paid.valid.eq(is_current)
-                with m.If(self.paid.ready | ~is_current):
+                m.d.comb += self.paid.valid.eq(pays)
+                with m.If(self.paid.ready | ~pays):
                     m.next = "ASK"
             for step, following in (("ASK", "ANSWER"), ("ANSWER", "MAKE")):
                 with m.State(step):
