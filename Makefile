@@ -19,7 +19,7 @@ PROOFS ?=
 
 export TRACE SCRIPT
 
-.PHONY: help sim test soak replay formal lint verilog clean setup
+.PHONY: help sim test soak replay bench formal lint verilog clean setup
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ soak: setup ## any number of operations between two NICs, with faults on the way
 
 replay: setup ## run a script of commands and faults
 	@$(PYTHON_RUN) -m xoe_sim.replay --ends "$(ENDS)" --width "$(WIDTH)" --seed "$(SEED)" "$$SCRIPT"
+
+bench: setup ## measure how much gets through links that lose frames: a table, a plot and a JSON file in build/bench
+	@$(PYTHON_RUN) -m xoe_sim.goodput --seed "$(SEED)" --jobs "$(JOBS)"
 
 formal: setup ## prove what is claimed of the hardware, and that the proofs catch broken copies of it
 	@$(PYTHON_RUN) -m xoe_formal --jobs $(JOBS) $(PROOFS)

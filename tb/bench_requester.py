@@ -413,3 +413,23 @@ async def an_atomic_waits_no_longer_than_its_incarnation(dut, change):
     env.answer(env.arrived.pop())
     await env.settle()
     assert env.counts["connection_lost"] == 3
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def atomics_of_an_incarnation_do_not_count_in_one_of_the_same_epoch(dut):
+    """An epoch comes again after 256 incarnations."""
+    env = Environment(dut)
+    await env.start()
+    entry = env.table[3] | {"atomic_slots": 1, "epoch": 30}
+    for _ in range(2):
+        await env.begin(3)
+        env.table[3] = entry
+        await ClockCycles(dut.clk, 20)
+        lost = env.command(Opcode.ADD, 8, qp=3)
+        env.send(lost)
+        while not env.arrived:
+            await env.edge
+        env.arrived.clear()
+        env.lost.add(lost.id)
+        env.table[3] = entry | {"is_open": 0}
+        await env.settle()

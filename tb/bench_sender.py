@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import cocotb
@@ -26,6 +27,8 @@ from xoe.transport import TransportSettings
 from xoe_hdl.transport.sender.layouts import CLASSES
 
 HALF_TRIP = 40  # clocks
+COMMIT_CLOCKS, ACK_CLOCKS, STALE_CLOCKS = 6, 15, 6  # that an event takes while others wait
+COMMIT_CLOCKS, ACK_CLOCKS, KNOWN_CLOCKS = 6, 15, 4  # of a frame; of an acknowledgement with and without news
 FAST = {"resend_timeout": 600, "probe_timeout": 300, "retries": 5}
 
 
@@ -242,6 +245,37 @@ async def make(dut: Any, opened: int = QUEUE_PAIRS, **settings: Any) -> SenderBe
     for qp in range(opened):
         bench.open(qp)
     return bench
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def events_take_few_clocks(dut):
+    """Frames one after the other, then acknowledgements: of one, of all others, and of nothing that is new."""
+    bench = await make(dut, opened=0, probe_timeout=0, resend_timeout=1 << 20)
+    bench.open(0, limits=[4095] * CLASSES, window=WINDOW)
+    ports, bench.loss, rounds = bench.ports, 1.0, 2 if WINDOW > 8 else 1
+    gaps = []
+    for _ in range(8):  # a timer is looked at now and then, so the shortest time is what counts
+        for taken in ports.taken.values():
+            taken.clear()
+        for _ in range(rounds):
+            await bench.clock(100)
+            assert all([bench.may_begin(0, number) and bench.begin(0, number, 2) for number in range(CLASSES)])
+        await bench.clock(100)
+        line = bench.reference.lines[0]
+        first, count = line.model.first_outstanding, line.outstanding
+        freed = [credit.consumed for credit in line.credits]
+        for step in (1, count, count, count):
+            ack = {"qp": 0, "epoch": line.given["epoch"], "ack": after(first, step, SEQ_BITS), "sack": 0, "nack": 0}
+            ports.queues["acks"].append(ack | {"tells": 7, "freed": freed})
+        await bench.clock(200)
+        commits, acks = ports.taken["commits"], ports.taken["acks"]
+        gaps.append([commits[1] - commits[0], *(then - before for before, then in pairwise(acks))])
+    commit, ack, further, known = (min(found) for found in zip(*gaps, strict=True))
+    assert commit <= COMMIT_CLOCKS
+    assert ack <= ACK_CLOCKS
+    assert further <= ACK_CLOCKS + count - 2
+    assert known <= KNOWN_CLOCKS
+    await bench.settle()
 
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")

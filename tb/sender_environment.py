@@ -37,11 +37,14 @@ from xoe_tb import drive_struct, params, read_struct, start
 from xoe_tb.layout import pack, unpack
 from xoe_tb.pause import PAUSES
 
-FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 4, 7, 4  # clocks from an event to what is seen of it
-LAG = 9  # clocks after which all that has to be known of an event is known
+FROM_COMMIT, FROM_RESEND, FROM_INCIDENT = 3, 8, 3  # clocks from an event to what is seen of it
+LAG = 10  # clocks after which all that has to be known of an event is known
 OPTIONS = params()
 QUEUE_PAIRS, WINDOW, PAGES, MTU = (OPTIONS[name] for name in ("queue_pairs", "window", "pages", "mtu"))
 PAGE_SIZE = 8 * OPTIONS["page_words"]
+MOST_PAGES = PAGES // 2  # of a connection
+FRAME_PAGES = credits_needed(MTU - 26, PAGE_SIZE)  # of the largest frame
+PERMITS_MAX = 2
 LARGEST = (MTU - 26) // 8  # words of operations
 LATE = 50 * QUEUE_PAIRS + 200  # clocks that a timer may be late when there is much to do
 
@@ -53,13 +56,37 @@ class Line:
     given: dict[str, Any]
     model: Sender[dict]
     credits: list[CreditSender]
-    granted: list[int] = dataclasses.field(default_factory=lambda: [0] * CLASSES)
+    granted: list[int] = dataclasses.field(default_factory=lambda: [0] * CLASSES)  # as the sender has said
+    due: list[int] = dataclasses.field(default_factory=lambda: [0] * CLASSES)  # as it has to say
     permits: list[int] = dataclasses.field(default_factory=lambda: [0] * CLASSES)  # granted and not committed
+    pages: int = 0  # of frames that are outstanding
     is_alive: bool = True
 
     @property
     def is_usable(self) -> bool:
         return self.is_alive and not self.model.is_failed
+
+    @property
+    def outstanding(self) -> int:
+        """Frames from the oldest one that is outstanding to the next one."""
+        return distance(self.model.next_seq, self.model.first_outstanding, SEQ_BITS)
+
+    def permit(self) -> list[int]:
+        """Permit each class one more of the largest frames if all that needs has room; which were permitted.
+
+        A second one only if there is room for one of each class besides.
+        """
+        given = []
+        for number, (credit, most) in enumerate(zip(self.credits, self.given["most"], strict=True)):
+            frames = self.outstanding + sum(self.permits)
+            pages = self.pages + sum(self.permits) * FRAME_PAGES
+            more = CLASSES if self.permits[number] else 1
+            has_room = frames + more <= self.given["window"] and pages + more * FRAME_PAGES <= MOST_PAGES
+            has_credits = credit.available >= (self.permits[number] + 1) * most
+            if has_room and has_credits and self.permits[number] < PERMITS_MAX:
+                self.permits[number] += 1
+                given.append(number)
+        return given
 
     def needs(self, words: int) -> int:
         return credits_needed(8 * words, 8 << self.given["credit_shift"])
@@ -79,6 +106,7 @@ class SenderPorts:
         self.queues: dict[str, deque] = {name: deque() for name in self.layouts}
         self.offered: dict[str, Any] = dict.fromkeys(self.layouts)
         self.log: list[tuple[float, str, Any]] = []
+        self.taken: dict[str, list[int]] = {name: [] for name in self.layouts}  # clocks in which each input was
         self.now = 0
         self.rng = Random(cocotb.RANDOM_SEED)
         self.pause("never")
@@ -113,6 +141,7 @@ class SenderPorts:
         for name in self.layouts:
             if self.offered[name] is not None and getattr(self.dut, f"{name}_tready").value == 1:
                 self.log.append((self.now, name, self.offered[name]))
+                self.taken[name].append(self.now)
                 self.offered[name] = None
                 getattr(self.dut, f"{name}_tvalid").value = 0
         self._sample()
@@ -167,6 +196,8 @@ class Reference:
         self._expected: deque[dict] = deque()
         self._found: deque[dict] = deque()
         self._committed: tuple[int, dict] = (0, {})
+        self._grants: deque[dict] = deque()  # that have to come
+        self._ends: Counter[int] = Counter()  # classes for which nothing may be begun any more, by connection
 
     def take(self, when: float, name: str, of: Any) -> None:
         getattr(self, f"_on_{name}")(int(when), of)
@@ -179,6 +210,7 @@ class Reference:
         """Nothing may be left over."""
         assert not self._expected
         assert not self._found
+        assert not self._grants
         for qp, line in self.lines.items():
             assert not line.is_usable or line.model.resend(0) is None, f"queue pair {qp} was to send again"
         for name in ("resent", "probes", "timeouts", "acks_refused"):
@@ -195,13 +227,31 @@ class Reference:
             for name in ("resent", "probes", "timeouts", "acks_refused"):
                 self.counts[name] += getattr(old.model, name)
         credits = [CreditSender(limit, given["first_credit"]) for limit in given["limits"]]
-        self.lines[given["qp"]] = Line(given, Sender(given["window"], self.settings, given["first_seq"]), credits)
+        line = Line(given, Sender(given["window"], self.settings, given["first_seq"]), credits)
+        self.lines[given["qp"]] = line
+        for number in range(CLASSES):
+            self._expect_grant(line, number, is_reset=1)
+        self._permit(line)
+        self._ends[given["qp"]] = 0
 
     def _on_shuts(self, now: int, qp: int) -> None:
+        ends = self._ends.pop(qp)
+        assert ends == CLASSES or (qp not in self.lines and ends == 2 * CLASSES), f"{ends} grants ended"
         line = self.lines.get(qp)
         if line is not None and line.is_alive:
             self._expected += [frame["segment"] for frame in line.model.abandon()]
             line.is_alive = False
+
+    def _permit(self, line: Line) -> None:
+        for number in line.permit():
+            line.due[number] = (line.due[number] + 1) % 4
+            self._expect_grant(line, number)
+
+    def _expect_grant(self, line: Line, number: int, is_reset: int = 0) -> None:
+        given = line.given
+        grant = {"alive": 1, "epoch": given["epoch"], "count": line.due[number]}
+        whose = {"qp": given["qp"], "traffic_class": number, "is_reset": is_reset}
+        self._grants.append({"valid": 1, **whose, "grant": grant})
 
     def _on_commits(self, now: int, frame: dict) -> None:
         line = self._line(frame)
@@ -216,7 +266,9 @@ class Reference:
         assert line.credits[number].available >= needed
         line.permits[number] -= 1
         line.credits[number].consume(needed)
+        line.pages += frame["segment"]["pages"]
         self._committed = line.model.send(frame, now), frame
+        self._permit(line)
 
     def _on_first(self, now: int, found: dict) -> None:
         self._check_job(found, *self._committed)
@@ -240,11 +292,19 @@ class Reference:
         if line is None:
             self.counts["acks_stale"] += 1
             return
+        freed = [credit.available for credit in line.credits]
         for number, credit in enumerate(line.credits):
             if ack["tells"] >> number & 1:
                 credit.update(ack["freed"][number])
+        refused, first = line.model.acks_refused, line.model.first_outstanding
         done = line.model.acknowledge(ack["ack"], ack["sack"], now, bool(ack["nack"]))
         self._expected += [frame["segment"] for frame in done]
+        line.pages -= sum(frame["segment"]["pages"] for frame in done)
+        says_nothing = line.model.acks_refused > refused or (
+            ack["ack"] == first and not ack["sack"] and not ack["nack"]
+        )
+        if freed != [credit.available for credit in line.credits] or not says_nothing:
+            self._permit(line)
 
     def _on_incidents(self, now: int, found: dict) -> None:
         model = self.lines[found["qp"]].model
@@ -270,16 +330,14 @@ class Reference:
         self._found.append(found)
 
     def _on_grants(self, now: int, found: dict) -> None:
-        grant, number, line = found["grant"], found["traffic_class"], self.lines.get(found["qp"])
-        if not grant["alive"] or line is None or grant["count"] == line.granted[number]:
+        if not found["grant"]["alive"]:
+            assert found["is_reset"]
+            assert found["traffic_class"] == self._ends[found["qp"]] % CLASSES
+            self._ends[found["qp"]] += 1
             return
-        assert grant["epoch"] == line.given["epoch"]
-        assert grant["count"] == (line.granted[number] + 1) % 4
-        line.granted[number] = grant["count"]
-        line.permits[number] += 1
-        credit, model = line.credits[number], line.model
-        assert credit.available >= line.permits[number] * line.given["most"][number]
-        assert distance(model.next_seq, model.first_outstanding, SEQ_BITS) + sum(line.permits) <= model.window
+        expected = self._grants.popleft()
+        assert found == expected, f"granted {found}, not {expected}"
+        self.lines[found["qp"]].granted[found["traffic_class"]] = found["grant"]["count"]
 
 
 def check_counters(dut: Any, counts: Counter[str], width: int) -> None:

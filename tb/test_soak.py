@@ -20,7 +20,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(tmp_path, width, ends, ops):
     assert result["operations"] == ops
     assert sum(result["ended"].values()) + result["forgotten"] == ops
     assert result["ended"]["done"] > 0.8 * ops
-    assert result["resets"] == 7
+    assert result["resets"] >= 7
     assert all(result["injected"].values())
     assert result["counters"]["egress.sender.resent"]
 

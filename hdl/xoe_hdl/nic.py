@@ -146,6 +146,8 @@ class Nic(wiring.Component):
             *(table.cfg[name].eq(self.cfg[name]) for name in ("open_timeout", "silence_timeout", "retries")),
             table.cfg.window.eq(self.config.window),
             table.heard.eq(ingress.heard),
+            self.requester.begins.valid.eq(table.open_sender.valid & table.open_sender.ready),
+            self.requester.begins.qp.eq(table.open_sender.payload.qp),
             ingress.drained_qp.eq(table.drained_qp),
             table.is_drained.eq(ingress.is_drained),
         ]

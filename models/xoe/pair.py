@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .cam import Page, Translation, Window
-from .framer import Settings
+from .framer import GATHER, Settings
 from .wire import Rights
 
 PEERS = {"A": "B", "B": "A"}
@@ -13,9 +13,9 @@ SIZE_LOG2 = 20  # of each end's memory
 ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
 
 
-def settings(name: str, mtu: int) -> Settings:
+def settings(name: str, mtu: int, gather: int = GATHER) -> Settings:
     """What an end's registers hold."""
-    return Settings(MACS[name], NODES[name], mtu=mtu)
+    return Settings(MACS[name], NODES[name], mtu=mtu, gather=gather)
 
 
 def local_qp(name: str, qp: int, queue_pairs: int) -> int:

@@ -13,6 +13,7 @@ from xoe.command import Command, Completion
 from xoe.connection import Notice, State
 from xoe.endpoint import Endpoint
 from xoe.faults import Injector
+from xoe.framer import GATHER
 from xoe.memory import Memory
 from xoe.network import WIRE_OVERHEAD
 from xoe.pair import MACS, NODES, PEERS, SIZE_LOG2, remote_qp, settings, translations, windows
@@ -52,10 +53,18 @@ class HardwareEnd:
         nic: the block it was made from.
         transport: the transport's settings.
         timeout: of commands, clocks; 0: none.
+        gather: see ``xoe.framer.Settings``.
     """
 
     def __init__(
-        self, dut: Any, index: int, name: str, nic: Nic, transport: TransportSettings, timeout: int = 0
+        self,
+        dut: Any,
+        index: int,
+        name: str,
+        nic: Nic,
+        transport: TransportSettings,
+        timeout: int = 0,
+        gather: int = GATHER,
     ) -> None:
         ports = _Ports(dut, f"n{index}_")
         self.name, self.queue_pairs = name, nic.config.queue_pairs
@@ -65,7 +74,7 @@ class HardwareEnd:
         self.is_ready = False
         self._ports, self._edge = ports, RisingEdge(dut.clk)
         self._sink, self._source = FrameSink(ports, "m_axis", gapless=True), FrameSource(ports, "s_axis")
-        self.side.configure(**asdict(settings(name, nic.config.mtu)), **asdict(transport), timeout=timeout)
+        self.side.configure(**asdict(settings(name, nic.config.mtu, gather)), **asdict(transport), timeout=timeout)
 
     async def reset(self) -> None:
         """Reset the NIC, and write its tables again; what was asked for and has not ended never does."""

@@ -154,8 +154,11 @@ class Admission(wiring.Component):
         """Tell of a frame of an incarnation that is not open, and of the next one only when that is taken."""
         found, told = self.frames.payload.found, self.unaccepted
         with m.If(~told.valid):
-            m.d.sync += told.valid.eq(is_refused)
-            m.d.sync += [told.payload.qp.eq(found.dst_qp), told.payload.epoch.eq(found.epoch)]
+            m.d.sync += [
+                told.valid.eq(is_refused),
+                told.payload.qp.eq(found.dst_qp),
+                told.payload.epoch.eq(found.epoch),
+            ]
         with m.Elif(told.ready):
             m.d.sync += told.valid.eq(0)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value, ValueLike, unsigned
 from amaranth.lib import data, enum, memory, stream
 from amaranth.utils import exact_log2
 
 from xoe.cyclic import SEQ_BITS
 
+from ...memories import NO_COLLISION
 from ...queues import Queue
 from ..layouts import qp_bits
 from ..page_store import segment
@@ -20,9 +21,9 @@ from .layouts import (
     commit,
     failure,
     frame,
-    grant_write,
     job,
     order_bits,
+    permit_change,
     state,
     track,
 )
@@ -45,9 +46,9 @@ class Flow(enum.Enum, shape=3):
 class Context:
     """One connection's state in registers, and one frame's, as far as it was fetched.
 
-    ``place`` counts frames from the oldest outstanding one, ``index`` is the low bits of a PSN. ``look_at`` finds the
-    frame at a place, and goes on in the state that ``flow`` names four clocks later; ``is_outstanding``, ``is_last``
-    (of those that were sent) and ``is_past`` (them) are right then.
+    ``place`` counts frames from the oldest outstanding one; ``index``, the low bits of a PSN, is where memories have a
+    frame: ``frame`` and ``track`` are what they say of it, three clocks after ``index``. ``look_at`` finds the frame at
+    a place, and goes on in the state that ``flow`` names five clocks later, in which all that is said of it is right.
     """
 
     def __init__(self, m: Module, queue_pairs: int, window: int, pages: int) -> None:
@@ -66,24 +67,25 @@ class Context:
         self.flow = Signal(Flow)
         self.place = Signal(self.index_bits + 1)
         self.seq = Signal(SEQ_BITS)
-        self.index = self.seq[: self.index_bits]
+        self.index = Signal(self.index_bits)
         self.is_outstanding = Signal()
-        self.is_last = Signal()
-        self.is_past = Signal()
+        self.is_on_wire = Signal()  # and does not wait to be sent again
+        self.is_worn = Signal()  # it was sent as often as it may be
+        self.is_last = Signal()  # of those that were sent
+        self.is_past = Signal()  # those that were sent
         self.frame = Signal(frame(pages))
         self.track = Signal(track(window))
         self.is_usable = Signal()  # the connection is open and works
         self.takes_ack = Signal()  # and of the acknowledgement's epoch
         self.has_sack = Signal()  # the acknowledgement has bits of it
-        self.is_richer = Signal()  # it has freed credits
         self.takes_commit = Signal()  # and of the commit's
-        self.entry = Signal(self.order_bits)  # the transmission that may be lost
         self.free = Signal(data.StructLayout({"valid": 1, "payload": segment(pages)}))
         self.is_confirmed = Signal()  # ``frame`` is acknowledged
         self.is_to_be_resent = Signal()  # the frame of ``seq``, or any while going back
         self.is_probing = Signal()  # the timer ended for a probe
-        self.grant = Signal(grant_write(queue_pairs))
+        self.changes = stream.Signature(permit_change(queue_pairs, pages)).create(path=("changes",))
         self.stores = Signal()  # ``s`` is stored
+        self.is_told = Signal()  # what permits say is said
         self.shown_qp = Signal(qp_bits(queue_pairs))
         self.progress = Signal(PROGRESS)
         self.events = {name: Signal(name=name) for name in EVENTS}
@@ -92,6 +94,7 @@ class Context:
         m.submodules.failures = self.failures = Queue(failure(queue_pairs), max(2, queue_pairs))
         self._make_memories()
         self._keep_time()
+        self._describe_change()
 
     def _keep_time(self) -> None:
         m, s, cfg = self.m, self.s, self.cfg
@@ -103,18 +106,13 @@ class Context:
 
     def _make_memories(self) -> None:
         m, frames = self.m, self.queue_pairs * self.window
-        m.submodules.states = states = memory.Memory(shape=self.s.shape(), depth=self.queue_pairs, init=[])
-        m.submodules.frames = kept = memory.Memory(shape=self.frame.shape(), depth=frames, init=[])
-        m.submodules.tracks = tracks = memory.Memory(shape=self.track.shape(), depth=frames, init=[])
+        self.state_read, self.state_write = self._memory("states", self.s.shape(), self.queue_pairs)
+        self.frame_read, self.frame_write = self._memory("frames", self.frame.shape(), frames)
+        self.track_read, self.track_write = self._memory("tracks", self.track.shape(), frames)
         depth = self.queue_pairs << self.order_bits
-        m.submodules.ring = ring = memory.Memory(shape=self.index_bits, depth=depth, init=[])
+        self.ring_read, self.ring_write = self._memory("ring", unsigned(self.index_bits), depth)
         self._show()
-        self.state_read, self.state_write = states.read_port(), states.write_port()
-        self.frame_read, self.frame_write = kept.read_port(), kept.write_port()
-        self.track_read, self.track_write = tracks.read_port(), tracks.write_port()
-        self.ring_read, self.ring_write = ring.read_port(), ring.write_port()
         m.d.comb += [
-            self.state_read.addr.eq(self.qp),
             self.state_write.addr.eq(self.qp),
             self.state_write.data.eq(self.s),
             self.stores.eq(self.state_write.en),
@@ -131,6 +129,7 @@ class Context:
             self.track_write.data.sent_at.eq(self.time[:STAMP_BITS]),
             self.free.payload.eq(self.frame.segment),
         ]
+        m.d.sync += [self.frame.eq(self.frame_read.data), self.track.eq(self.track_read.data)]
         m.d.sync += [
             self.failures.i.valid.eq(self.events["failed"]),
             self.failures.i.payload.qp.eq(self.qp),
@@ -139,6 +138,11 @@ class Context:
             self.resends.i.payload.qp.eq(self.qp),
             self.resends.i.payload.index.eq(self.index),
         ]
+
+    def _memory(self, name: str, shape: ShapeLike, depth: int) -> tuple[memory.ReadPort, memory.WritePort]:
+        """A memory whose readers never want a row in the clock in which it is written, or read it once more."""
+        self.m.submodules[name] = made = memory.Memory(shape=shape, depth=depth, init=[], attrs=NO_COLLISION)
+        return made.read_port(), made.write_port()
 
     def _show(self) -> None:
         """A copy for others, who may look in any clock: ``progress`` is there three clocks after ``shown_qp``."""
@@ -162,30 +166,20 @@ class Context:
             self.progress.consumed.eq(found.consumed),
         ]
 
+    def _describe_change(self) -> None:
+        """What permits depend on, as of this clock, and but for what the event brings."""
+        s, change = self.s, self.changes.payload
+        self.m.d.comb += [
+            change.qp.eq(self.qp),
+            change.epoch.eq(s.epoch),
+            change.frames.eq(s.window - s.count),
+            change.pages.eq(s.pages),
+            *(change.most[at].eq(credit.most) for at, credit in enumerate(s.credits)),
+        ]
+
     def _address(self, within: Value) -> Value:
         """Where a connection's entry is; with one connection its number is always 0."""
         return Cat(within, self.qp) if self.queue_pairs > 1 else within
-
-    def is_worn(self) -> Value:
-        """Whether the frame fetched was sent as often as it may be."""
-        return self.track.tries == self.cfg.retries
-
-    def write_grant(self, traffic_class: ValueLike, count: ValueLike) -> None:
-        """Say how many frames a class may have begun."""
-        grant = self.grant
-        self.m.d.comb += [
-            grant.valid.eq(1),
-            grant.qp.eq(self.qp),
-            grant.traffic_class.eq(traffic_class),
-            grant.grant.alive.eq(1),
-            grant.grant.epoch.eq(self.s.epoch),
-            grant.grant.count.eq(count),
-        ]
-
-    def reset_grant(self, traffic_class: ValueLike, alive: int) -> None:
-        """Say that an incarnation begins, or (``alive`` 0) ends."""
-        self.write_grant(traffic_class, 0)
-        self.m.d.comb += [self.grant.is_reset.eq(1), self.grant.grant.alive.eq(alive)]
 
     def add_fetch(self) -> None:
         """Add the states that fetch the frame at ``place``."""
@@ -193,8 +187,10 @@ class Context:
         group_bits = self.index_bits // 2
         acked = Signal(1 << group_bits)
         with m.State("INDEX"):
+            seq = s.first + self.place
             m.d.sync += [
-                self.seq.eq(s.first + self.place),
+                self.seq.eq(seq),
+                self.index.eq(seq[: self.index_bits]),
                 acked.eq(s.acked.word_select(self.place[group_bits : self.index_bits], 1 << group_bits)),
             ]
             m.next = "FETCH"
@@ -207,8 +203,13 @@ class Context:
                 self.is_past.eq(~is_there),
             ]
             m.next = "FETCHED"
-        with m.State("FETCHED"):
-            m.d.sync += [self.frame.eq(self.frame_read.data), self.track.eq(self.track_read.data)]
+        with m.State("FETCHED"):  # ``frame`` and ``track`` are filled
+            m.next = "KNOW"
+        with m.State("KNOW"):
+            m.d.sync += [
+                self.is_on_wire.eq(self.is_outstanding & ~self.track.waits),
+                self.is_worn.eq(self.track.tries == self.cfg.retries),
+            ]
             with m.Switch(self.flow):
                 for flow in Flow:
                     with m.Case(flow):
@@ -245,6 +246,19 @@ class Context:
             payload.crc.eq(frame.crc),
             payload.page.eq(frame.segment.first),
         ]
+
+    def lose(self, is_worn: ValueLike) -> None:
+        """Let the frame wait to be sent again; if it was as often as may be, give the connection up."""
+        m = self.m
+        with m.If(is_worn):
+            self.fail()
+        with m.Else():
+            m.d.comb += [
+                self.track_write.en.eq(1),
+                self.track_write.data.tries.eq(self.track.tries + 1),
+                self.track_write.data.waits.eq(1),
+                self.is_to_be_resent.eq(1),
+            ]
 
     def fail(self) -> None:
         """Give the connection up, and tell whoever ends it."""

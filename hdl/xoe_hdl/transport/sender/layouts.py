@@ -95,6 +95,29 @@ def opening(queue_pairs: int) -> data.StructLayout:
     )
 
 
+def permit_change(queue_pairs: int, pages: int) -> data.StructLayout:
+    """What permits depend on, of a connection that works, or begins (``is_first``), or ends (``is_last``).
+
+    ``credits`` has those that each class got, or gets at first; ``returned`` says of which class a permit was used.
+    ``most`` is what the largest frame of each class takes, ``frames`` how many more the window has room for, ``pages``
+    those that are outstanding.
+    """
+    credits = data.ArrayLayout(LIMIT_BITS, CLASSES)
+    return data.StructLayout(
+        {
+            "qp": qp_bits(queue_pairs),
+            "epoch": EPOCH_BITS,
+            "is_first": 1,
+            "is_last": 1,
+            "credits": credits,
+            "returned": CLASSES,
+            "most": credits,
+            "frames": WINDOW_BITS,
+            "pages": range(pages + 1),
+        }
+    )
+
+
 def failure(queue_pairs: int) -> data.StructLayout:
     """A connection that is given up, and the other end's epoch, which its frames had."""
     return data.StructLayout({"qp": qp_bits(queue_pairs), "epoch": EPOCH_BITS})
@@ -136,10 +159,7 @@ CREDIT = data.StructLayout(
     {
         "consumed": CREDIT_BITS,
         "freed": CREDIT_BITS,
-        "limit": LIMIT_BITS,
-        "most": LIMIT_BITS,
-        "permits": PERMIT_BITS,  # granted, and not committed yet
-        "granted": PERMIT_BITS,  # the count in ``GRANT``
+        "most": LIMIT_BITS,  # that the largest frame takes
     }
 )
 
@@ -151,7 +171,7 @@ def state(window: int, pages: int) -> data.StructLayout:
     for each. ``order`` numbers the next transmission; ``tail`` the oldest that may still be found lost; ``reach`` is
     how many from ``tail`` on were sent no later than the latest that is known to have arrived. ``again``: going back,
     how many of the outstanding frames are sent already; ``is_queued``: the queue of resends has an entry for that.
-    ``pages`` counts those that permits have reserved too.
+    ``pages`` counts those of frames that are outstanding.
     """
     return data.StructLayout(
         {

@@ -45,32 +45,62 @@ class ArrivalMask(wiring.Component):
         return m
 
 
-class FirstBit(wiring.Component):
-    """Finds the lowest bit that is set: ``any`` and ``place`` follow ``bits`` by ``latency`` clocks."""
+class Places(wiring.Component):
+    """Gives the places of the bits that are set, the lowest first, one a clock while there are three in a group of 8.
 
-    latency = 2
+    ``load`` takes new ``bits``, and only once those before are done with. ``any`` says in the clock after whether there
+    are some; the first ``place`` is ``valid`` four clocks after ``load``. ``is_busy`` is set while there are more.
+    """
 
     def __init__(self, window: int) -> None:
         self.window = window
-        super().__init__({"bits": In(window), "any": Out(1), "place": Out(range(window))})
+        super().__init__(
+            {
+                "load": In(1),
+                "bits": In(window),
+                "any": Out(1),
+                "valid": Out(1),
+                "place": Out(range(window)),
+                "is_busy": Out(1),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
-        """The lowest group that has one, then the bit in it."""
+        """The lowest group that has some is looked for while the bits of the one before are given."""
         m = Module()
-        groups = [self.bits.word_select(at, _GROUP) for at in range(self.window // _GROUP)]
-        number = Signal(range(max(2, len(groups))))
-        group = Signal(_GROUP)
-        found = Signal()
-        m.d.sync += found.eq(self.bits.any())
-        for at, bits in reversed(list(enumerate(groups))):
-            with m.If(bits.any()):
-                m.d.sync += [number.eq(at), group.eq(bits)]
-        within = Signal(range(_GROUP))
-        for at in reversed(range(_GROUP)):
-            with m.If(group[at]):
-                m.d.comb += within.eq(at)
-        m.d.sync += [self.any.eq(found), self.place.eq(Cat(within, number)[: len(self.place)])]
+        count = self.window // _GROUP
+        kept, left = Signal(self.window), Signal(count)  # left: groups that are still to be looked at
+        number, is_found = Signal(range(max(2, count))), Signal()
+        base, group = Signal.like(number), Signal(_GROUP)
+        takes = Signal()
+        others = group & (group - 1)
+        m.d.comb += [
+            takes.eq(is_found & ~others.any()),
+            self.any.eq(left.any()),
+            self.is_busy.eq(self.any | is_found | group.any() | self.valid),
+        ]
+        with m.If(~is_found | takes):
+            m.d.sync += [is_found.eq(left.any()), left.eq(left & (left - 1)), number.eq(_lowest(m, "in_left", left))]
+        m.d.sync += group.eq(others)
+        with m.If(takes):
+            m.d.sync += [group.eq(kept.word_select(number, _GROUP)), base.eq(number)]
+        m.d.sync += [
+            self.valid.eq(group.any()),
+            self.place.eq(Cat(_lowest(m, "in_group", group), base)[: len(self.place)]),
+        ]
+        with m.If(self.load):
+            groups = [self.bits.word_select(at, _GROUP) for at in range(count)]
+            m.d.sync += [kept.eq(self.bits), left.eq(Cat(group.any() for group in groups))]
         return m
+
+
+def _lowest(m: Module, name: str, bits: Value) -> Signal:
+    """The number of the lowest bit that is set."""
+    number = Signal(range(max(2, len(bits))), name=name)
+    for at in reversed(range(len(bits))):
+        with m.If(bits[at]):
+            m.d.comb += number.eq(at)
+    return number
 
 
 def shifted_down(m: Module, value: Value, by: Value, window: int) -> Value:

@@ -8,51 +8,40 @@ from ..layouts import OVERHEAD_WORDS, WORDS_BITS
 from .context import Context, Flow
 
 
-def add_commit(c: Context, frame_pages: int) -> None:
-    """COMMIT: a frame was gathered. Number it, take its credits, keep it and send it, unless others go first.
-
-    ``frame_pages`` is what the largest frame takes.
-    """
-    m, s, commit = c.m, c.s, c.commit
+def add_commit(c: Context) -> None:
+    """COMMIT: a frame was gathered. Keep it and send it, unless others go first. CONSUME: take its credits."""
+    m, s, commit, change = c.m, c.s, c.commit, c.changes.payload
     rounded = Signal(WORDS_BITS + 1)
     needed = Signal(WORDS_BITS + 1)
     goes_at_once = ~c.cfg.go_back_n | (s.again == s.count)
-    mask = Signal(WORDS_BITS - 1)
-    words = Signal(WORDS_BITS + 1)
-    m.d.sync += [
-        mask.eq((1 << s.credit_shift) - 1),
-        words.eq(commit.words + OVERHEAD_WORDS),
-    ]  # ready when COMMIT begins
+    mask = ((1 << s.credit_shift) - 1)[: WORDS_BITS - 1]
+    m.d.sync += rounded.eq(commit.words + OVERHEAD_WORDS + mask)
     with m.State("COMMIT"):
-        m.d.sync += [
-            rounded.eq(words + mask),
-            c.seq.eq(s.first + s.count),
-        ]
-        m.next = "KEEP"
-        with m.If(~c.takes_commit):
-            m.d.comb += [c.free.valid.eq(1), c.free.payload.eq(commit.segment), c.events["commits_stale"].eq(1)]
-            m.next = "IDLE"
-    with m.State("KEEP"):
         m.d.sync += needed.eq(rounded >> s.credit_shift)
-        m.d.comb += c.frame_write.en.eq(1)
-        c.count_transmission(tries=0)
-        m.d.sync += [
-            s.count.eq(s.count + 1),
-            s.pages.eq(s.pages + commit.segment.pages - frame_pages),  # less what the permit reserved
-        ]
-        c.prepare_job(commit)
-        with m.If(goes_at_once):
-            m.d.sync += [c.job.valid.eq(1), s.again.eq(s.again + 1)]
         m.next = "CONSUME"
+        with m.If(c.takes_commit):
+            m.d.comb += c.frame_write.en.eq(1)
+            c.count_transmission(tries=0)
+            m.d.sync += [
+                s.count.eq(s.count + 1),
+                s.pages.eq(s.pages + commit.segment.pages),
+            ]
+            c.prepare_job(commit)
+            with m.If(goes_at_once):
+                m.d.sync += [c.job.valid.eq(1), s.again.eq(s.again + 1)]
+        with m.Else():
+            m.d.comb += [c.free.valid.eq(1), c.free.payload.eq(commit.segment), c.events["commits_stale"].eq(1)]
+            m.next = "NEXT"
     with m.State("CONSUME"):
+        m.d.comb += c.changes.valid.eq(1)
         with m.Switch(commit.traffic_class):
-            for number, credit in enumerate(s.credits):
-                with m.Case(number):
-                    m.d.sync += [
-                        credit.consumed.eq(credit.consumed + needed),
-                        credit.permits.eq(credit.permits - 1),
-                    ]
-        m.next = "GRANT"
+            for at, credit in enumerate(s.credits):
+                with m.Case(at):  # a permit has set aside what the largest frame takes
+                    m.d.comb += [change.returned[at].eq(1), change.credits[at].eq(credit.most - needed)]
+                    with m.If(c.changes.ready):
+                        m.d.sync += credit.consumed.eq(credit.consumed + needed)
+        with m.If(c.changes.ready):
+            m.next = "NEXT"
 
 
 def add_resend(c: Context) -> None:
@@ -63,14 +52,14 @@ def add_resend(c: Context) -> None:
             c.look_at(Mux(c.cfg.go_back_n, s.again, (entry.payload.index - s.first)[: c.index_bits]), Flow.RESEND)
         with m.Else():
             m.d.comb += entry.ready.eq(1)
-            m.next = "IDLE"
+            m.next = "NEXT"
     with m.State("RESEND"):
         m.d.comb += entry.ready.eq(1)
         c.prepare_job(c.frame)
-        m.next = "STORE"
+        m.next = "NEXT"
         with m.If(c.cfg.go_back_n):
             _send_next(c)
-        with m.Elif(c.is_outstanding & c.track.waits):
+        with m.Elif(c.is_outstanding & ~c.is_on_wire):
             _send_again(c)
 
 
@@ -97,4 +86,4 @@ def add_repeat(c: Context) -> None:
     with m.State("REPEAT"):
         m.d.comb += c.is_to_be_resent.eq(s.again != s.count)
         m.d.sync += s.is_queued.eq(s.again != s.count)
-        m.next = "STORE"
+        m.next = "NEXT"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Signal, Value
+from amaranth.hdl import Signal
 
 from xoe.transport import BACKOFF_MAX
 
@@ -10,21 +10,17 @@ from .context import Context, Flow
 
 
 def add_tick(c: Context) -> None:
-    """TICK: has the connection's timer run out? EXPIRED: a probe at first, then everything again."""
+    """TICK: if the connection's timer has run out, a probe at first, then everything again. REARM: start it anew."""
     m, s = c.m, c.s
-    left = Signal.like(c.time)
+    left = Signal.like(c.time)  # clocks after the next one
     is_probe = Signal()
+    m.d.sync += [
+        left.eq(s.deadline + ~c.time),
+        is_probe.eq((c.cfg.probe_timeout != 0) & ~s.probed & ~c.cfg.go_back_n),
+    ]
     with m.State("TICK"):
-        m.d.sync += [
-            left.eq(s.deadline - c.time - 1),
-            is_probe.eq((c.cfg.probe_timeout != 0) & ~s.probed & ~c.cfg.go_back_n),
-        ]
-        m.next = "IDLE"
-        with m.If(c.is_usable & s.runs):
-            m.next = "EXPIRED"
-    with m.State("EXPIRED"):
-        m.next = "IDLE"
-        with m.If(left[-1]):
+        m.next = "NEXT"
+        with m.If(c.is_usable & s.runs & left[-1]):
             m.d.sync += s.probed.eq(1)
             with m.If(is_probe):
                 m.d.comb += c.is_probing.eq(1)
@@ -40,50 +36,29 @@ def add_tick(c: Context) -> None:
                     m.next = "GO_BACK"
     with m.State("REARM"):
         c.start_timer()
-        m.next = "STORE"
+        m.next = "NEXT"
 
 
 def add_losing(c: Context) -> None:
-    """LOSS, PROBE, TIMEOUT: a frame was fetched that may be lost."""
+    """PROBE, TIMEOUT: a frame was fetched that may be lost, or is."""
     m = c.m
-    is_on_wire = c.is_outstanding & ~c.track.waits
-    with m.State("LOSS"):
-        m.next = "LOSSES"
-        with m.If(is_on_wire & (c.track.order == c.entry)):
-            _lose(c, c.is_worn())
-            with m.If(c.is_worn()):
-                m.next = "STORE"
     with m.State("PROBE"):
-        with m.If(is_on_wire | (c.place == 0)):
+        with m.If(c.is_on_wire | (c.place == 0)):
             m.next = "REARM"
         with m.Else():
             c.look_at(c.place - 1, Flow.PROBE)
-        with m.If(is_on_wire & ~c.is_worn()):  # a frame sent as often as it may be is left to the time-out
+        with m.If(c.is_on_wire & ~c.is_worn):  # a frame sent as often as it may be is left to the time-out
             m.d.comb += c.events["probes"].eq(1)
-            _lose(c, False)
+            c.lose(False)
     with m.State("TIMEOUT"):
         with m.If(c.is_last):
             m.next = "REARM"
         with m.Else():
             c.look_at(c.place + 1, Flow.TIMEOUT)
-        with m.If(is_on_wire):
-            _lose(c, c.is_worn())
-            with m.If(c.is_worn()):
-                m.next = "STORE"
-
-
-def _lose(c: Context, is_worn: Value | bool) -> None:
-    """Let the frame wait to be sent again; if it was as often as may be, give the connection up."""
-    m = c.m
-    with m.If(is_worn):
-        c.fail()
-    with m.Else():
-        m.d.comb += [
-            c.track_write.en.eq(1),
-            c.track_write.data.tries.eq(c.track.tries + 1),
-            c.track_write.data.waits.eq(1),
-            c.is_to_be_resent.eq(1),
-        ]
+        with m.If(c.is_on_wire):
+            c.lose(c.is_worn)
+            with m.If(c.is_worn):
+                m.next = "NEXT"
 
 
 def add_go_back(c: Context) -> None:
@@ -93,10 +68,10 @@ def add_go_back(c: Context) -> None:
         m.next = "GONE_BACK"
         with m.If(s.attempts == c.cfg.retries):
             c.fail()
-            m.next = "STORE"
+            m.next = "NEXT"
         with m.Else():
             m.d.sync += [s.attempts.eq(s.attempts + 1), s.again.eq(0), s.is_queued.eq(1)]
             m.d.comb += c.is_to_be_resent.eq(~s.is_queued)
     with m.State("GONE_BACK"):
         c.start_timer()
-        m.next = "GRANT"
+        m.next = "NEXT"
