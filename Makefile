@@ -11,18 +11,23 @@ REORDER ?= 0
 CORRUPT ?= 0
 WAVES ?=
 JOBS ?= 2
+OPS ?= 20000
+ENDS ?= hardware
+SCRIPT ?=
 TESTS ?=
 PROOFS ?=
 
-export TRACE
+export TRACE SCRIPT
 
-.PHONY: help sim test formal lint verilog clean setup
+.PHONY: help sim test soak replay bench formal lint verilog clean setup
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "make sim takes TRACE=file.csv, WIDTH=64|128|256|512, SIM=verilator|icarus, SEED=n, WAVES=1,"
 	@echo "  LOSS=0..1, DUP=0..1, REORDER=0..1, CORRUPT=0..1."
+	@echo "make soak takes OPS=20000, ENDS=hardware|mixed|models, WIDTH, SEED."
+	@echo "make replay takes SCRIPT=file, which may be the name of a case of models/xoe/cases.py, ENDS, WIDTH, SEED."
 	@echo "make test takes TESTS=tb/test_cam.py to run a part, JOBS=n to run n at a time, SEED=n, WAVES=1."
 	@echo "make formal takes PROOFS=queue to try a part, JOBS=n."
 
@@ -33,6 +38,15 @@ sim: setup ## run a workload over two NICs and check every byte against the gold
 
 test: setup ## run all tests: models, blocks, NIC
 	@$(PYTHON_RUN) -m pytest -n $(JOBS) --maxschedchunk 1 $(TESTS)
+
+soak: setup ## any number of operations between two NICs, with faults on the way and resets, each checked
+	@$(PYTHON_RUN) -m xoe_sim.soak --ops "$(OPS)" --ends "$(ENDS)" --width "$(WIDTH)" --seed "$(SEED)"
+
+replay: setup ## run a script of commands and faults
+	@$(PYTHON_RUN) -m xoe_sim.replay --ends "$(ENDS)" --width "$(WIDTH)" --seed "$(SEED)" "$$SCRIPT"
+
+bench: setup ## measure how much gets through links that lose frames: a table, a plot and a JSON file in build/bench
+	@$(PYTHON_RUN) -m xoe_sim.goodput --seed "$(SEED)" --jobs "$(JOBS)"
 
 formal: setup ## prove what is claimed of the hardware, and that the proofs catch broken copies of it
 	@$(PYTHON_RUN) -m xoe_formal --jobs $(JOBS) $(PROOFS)

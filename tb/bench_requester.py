@@ -391,3 +391,45 @@ async def no_more_atomics_wait_than_the_other_end_has_slots(dut, slots):
             while env.arrived:
                 env.answer(env.arrived.popleft())
         await env.settle()
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+@cocotb.parametrize(change=[{"is_open": 0}, {"epoch": 77}])
+async def an_atomic_waits_no_longer_than_its_incarnation(dut, change):
+    """Else the commands behind it would wait until the next reset, as nobody answers any more."""
+    env = Environment(dut)
+    await env.start()
+    entry = env.table[1] | {"atomic_slots": 1, "epoch": 50 + len(change) + change.get("epoch", 0)}
+    env.table[1] = entry
+    await ClockCycles(dut.clk, 20)
+    atomics = [env.command(Opcode.ADD, 8, qp=1) for _ in range(3)]
+    env.send(*atomics, env.command(Opcode.READ, 8, qp=0))
+    await ClockCycles(dut.clk, 200)
+    assert len(env.arrived) == 1, "there is one slot"
+    env.lost |= {atomic.id for atomic in atomics}
+    env.table[1] = entry | change
+    while len(env.arrived) < 4:
+        await env.edge
+    env.answer(env.arrived.pop())
+    await env.settle()
+    assert env.counts["connection_lost"] == 3
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def atomics_of_an_incarnation_do_not_count_in_one_of_the_same_epoch(dut):
+    """An epoch comes again after 256 incarnations."""
+    env = Environment(dut)
+    await env.start()
+    entry = env.table[3] | {"atomic_slots": 1, "epoch": 30}
+    for _ in range(2):
+        await env.begin(3)
+        env.table[3] = entry
+        await ClockCycles(dut.clk, 20)
+        lost = env.command(Opcode.ADD, 8, qp=3)
+        env.send(lost)
+        while not env.arrived:
+            await env.edge
+        env.arrived.clear()
+        env.lost.add(lost.id)
+        env.table[3] = entry | {"is_open": 0}
+        await env.settle()

@@ -301,6 +301,8 @@ async def workload(dut) -> None:
     work = build(trace, seed)
     nic = Nic(config)
     prediction = predict(work, nic.config)
+    for index in range(work.nics):
+        getattr(dut, f"n{index}_rst").value = 0
     sides = [NicSide(dut, f"n{index}_", nic, len(content)) for index, content in enumerate(work.memory)]
     links = make_links(dut, options)
     for index, side in enumerate(sides):

@@ -87,6 +87,7 @@ class Environment:
         self.cam_write = StreamSource(dut, "cam_write")
         self.next_id = self.rng.getrandbits(16)
         self.edge = RisingEdge(dut.clk)
+        dut.begins_valid.value = dut.begins_qp.value = 0
         self.is_in_reset = False
         self.cam: Cam[Translation] = Cam(CONFIG.cam_entries)
         self.next_tags = dict(NEXT_TAGS)  # those that may come next, by index, once one was seen
@@ -115,7 +116,7 @@ class Environment:
         await start(self.dut)
         for index, (address, size, rights) in enumerate(pages):
             await self.map(index, self.page(address, size, rights))
-        for view in ("peer", "scan"):
+        for view in ("peer", "limit", "scan"):
             cocotb.start_soon(self._show(view))
         cocotb.start_soon(self._watch_requests())
         cocotb.start_soon(self._watch_completions())
@@ -127,6 +128,13 @@ class Environment:
             drive_struct(self.dut, view, entry_layout(), self.table[found])
             await self.edge
             found, asked = asked, int(qp.value) if qp.value.is_resolvable else 0
+
+    async def begin(self, qp: int) -> None:
+        """Say that an incarnation begins, some clocks before the table does."""
+        self.dut.begins_valid.value, self.dut.begins_qp.value = 1, qp
+        await self.edge
+        self.dut.begins_valid.value = 0
+        await self.edge
 
     def is_connected(self, route: Route) -> bool:
         """Whether the queue pair leads there, as the table is now."""

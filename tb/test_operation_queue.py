@@ -25,10 +25,10 @@ def test_operation_queue(width, operations, beats, sim):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((64, 3, 256), "operations must be an integer from 4 to 65536, not 3"),
-        ((64, 65537, 256), "operations must be an integer from 4 to 65536, not 65537"),
-        ((64, 4, 254), "beats must be an integer from 255 to 65536, not 254"),
-        ((512, 4, 31), "beats must be an integer from 32 to 65536, not 31"),
+        ((64, 3, 256), "operations must be an integer from 4 to 131072, not 3"),
+        ((64, 131073, 256), "operations must be an integer from 4 to 131072, not 131073"),
+        ((64, 4, 254), "beats must be an integer from 255 to 131072, not 254"),
+        ((512, 4, 31), "beats must be an integer from 32 to 131072, not 31"),
     ],
 )
 def test_depths_out_of_bounds(arguments, message):
@@ -37,7 +37,7 @@ def test_depths_out_of_bounds(arguments, message):
 
 
 @pytest.mark.parametrize("width", DATA_WIDTHS)
-@pytest.mark.parametrize("tags", [4, 1024])
+@pytest.mark.parametrize("tags", [4, 4096])
 def test_a_nic_is_built_with_the_fewest_and_the_most_tags(width, tags):
     config = NicConfig(data_width=width, tags=tags)
     queue = Nic(config).ingress.queue

@@ -9,7 +9,7 @@ from xoe_sim.build import run_bench
     [
         (4, 5_000, "verilator"),
         (64, 2_000, "icarus"),
-        (1024, 68_000, "verilator"),  # through all generations
+        (4096, 68_000, "verilator"),  # through all generations
     ],
 )
 def test_tags(tags, given, sim):

@@ -52,6 +52,7 @@ class Nic(wiring.Component):
         width = config.data_width
         self.config = config
         self.requester = Requester(config)
+        self.first_seq, self.first_credit = first_seq, first_credit
         self.egress = Egress(config, first_seq, first_credit)
         self.ingress = Ingress(config)
         self.responder = Responder(config)
@@ -145,6 +146,8 @@ class Nic(wiring.Component):
             *(table.cfg[name].eq(self.cfg[name]) for name in ("open_timeout", "silence_timeout", "retries")),
             table.cfg.window.eq(self.config.window),
             table.heard.eq(ingress.heard),
+            self.requester.begins.valid.eq(table.open_sender.valid & table.open_sender.ready),
+            self.requester.begins.qp.eq(table.open_sender.payload.qp),
             ingress.drained_qp.eq(table.drained_qp),
             table.is_drained.eq(ingress.is_drained),
         ]
@@ -156,6 +159,7 @@ class Nic(wiring.Component):
             ("transmit", egress.transmit_qp, egress.transmit),
             ("notes", egress.notes_qp, egress.notes),
             ("requester", requester.peer_qp, requester.peer),
+            ("limit", requester.limit_qp, requester.limit),
             ("tags", requester.scan_qp, requester.scan),
             ("parser", ingress.parser_qp, ingress.parser_entry),
             ("reader", ingress.reader_qp, ingress.reader_entry),

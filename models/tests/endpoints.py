@@ -5,23 +5,21 @@ import random
 
 import pytest
 
-from xoe.cam import Page, Translation, Window
 from xoe.command import Command
 from xoe.config import NicConfig
 from xoe.endpoint import Endpoint
 from xoe.fault_script import Script
 from xoe.faults import Injector
-from xoe.framer import Settings
 from xoe.memory import Memory
 from xoe.network import Link, run
+from xoe.pair import MACS, NODES, translations, windows
+from xoe.pair import remote_qp as joined_to
+from xoe.pair import settings as registers
 from xoe.transport import TransportSettings
-from xoe.wire import Opcode, Rights, Status
+from xoe.wire import Opcode, Status
 
 NAMES = ("A", "B")
-ALL = Rights.READ | Rights.WRITE | Rights.ATOMIC
-MACS = {"A": 0x0200000000AA, "B": 0x0200000000BB}
-NODES = {"A": 10, "B": 11}
-CONFIG = NicConfig(queue_pairs=8)
+CONFIG = NicConfig()
 SETTINGS = TransportSettings()
 
 SELECTIVE = dataclasses.replace(SETTINGS, go_back_n=False)
@@ -41,7 +39,7 @@ def other(name):
 
 def remote_qp(name, qp):
     """A's queue pair n is joined to B's n + 1."""
-    return (qp + 1 if name == "A" else qp - 1) % CONFIG.queue_pairs
+    return joined_to(name, qp, CONFIG.queue_pairs)
 
 
 class Pair:
@@ -58,12 +56,13 @@ class Pair:
         transports = transport if isinstance(transport, dict) else dict.fromkeys(NAMES, transport or SETTINGS)
         self.ends = {}
         for name in NAMES:
-            settings = Settings(MACS[name], NODES[name], mtu=configs[name].mtu)
             own = {
                 key: value[name] if isinstance(value, dict) and "A" in value else value
                 for key, value in arguments.items()
             }
-            self.ends[name] = self.endpoint(configs[name], settings, transports[name], Memory(), **own)
+            self.ends[name] = self.endpoint(
+                configs[name], registers(name, configs[name].mtu), transports[name], Memory(), **own
+            )
             self.set_tables(name)
         self.links = {}
         for number, direction in enumerate(("A>B", "B>A")):
@@ -87,10 +86,10 @@ class Pair:
     def set_tables(self, name):
         """Translations for each queue pair (its address space) to the other's memory, and windows for the other."""
         end = self.ends[name]
-        for qp in range(min(8, end.config.queue_pairs)):
-            target = Translation(0, MACS[other(name)], NODES[other(name)], remote_qp(name, qp), ALL)
-            end.translations.write(qp, Page(qp, 0, 20, target))
-        end.windows.write(0, Page(NODES[other(name)], 0, 20, Window(ALL)))
+        for index, page in enumerate(translations(name, min(16, end.config.queue_pairs))):
+            end.translations.write(index, page)
+        for index, page in enumerate(windows(name)):
+            end.windows.write(index, page)
 
     def peer(self, name, qp):
         return MACS[other(name)], NODES[other(name)], remote_qp(name, qp)

@@ -10,7 +10,7 @@ from xoe.config import ConfigError, NicConfig
         ({"cam_entries": 0}, "cam_entries must be an integer from 1 to 256, not 0"),
         ({"cam_entries": 257}, "cam_entries must be an integer from 1 to 256, not 257"),
         ({"windows": 65}, "windows must be an integer from 1 to 64, not 65"),
-        ({"tags": 65}, "tags must be one of 4, 8, 16, 32, 64, 128, 256, 512, 1024, not 65"),
+        ({"tags": 65}, "tags must be one of 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, not 65"),
         ({"mtu": 255}, "mtu must be an integer from 256 to 9000, not 255"),
         ({"mtu": 9001}, "mtu must be an integer from 256 to 9000, not 9001"),
         ({"mtu": 260}, "mtu must be a multiple of 8, not 260"),

@@ -66,7 +66,7 @@ def test_what_cannot_be_connected(pair):
     with pytest.raises(EndpointError, match="queue pair 0 is open"):
         pair.a.listen(0, 1, 1, 1)
     for arguments, message in (
-        ((8, 1, 1, 1), "qp must be an integer from 0 to 7, not 8"),
+        ((16, 1, 1, 1), "qp must be an integer from 0 to 15, not 16"),
         ((2, 1 << 48, 1, 1), "mac must be an integer from 0 to 281474976710655"),
         ((2, 1, 65536, 1), "node must be an integer from 0 to 65535, not 65536"),
         ((2, 1, 1, 4096), "remote_qp must be an integer from 0 to 4095, not 4096"),
@@ -173,5 +173,5 @@ def test_settings_are_checked():
 
 
 def test_a_command_beyond_the_queue_pairs(pair):
-    pair.a.submit(Command(Opcode.READ, 0, 8, 0, 0, 8))
+    pair.a.submit(Command(Opcode.READ, 0, 16, 0, 0, 8))
     assert pair.a.completions[0].status == Status.MALFORMED

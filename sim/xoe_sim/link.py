@@ -1,6 +1,7 @@
 """The bench module that joins NICs by Ethernet links: one Verilog module, instantiated for each NIC.
 
-Instantiating one module keeps the simulator from compiling a copy for each. Port ``x`` of NIC ``i`` is ``n<i>_x``; a
+Instantiating one module keeps the simulator from compiling a copy for each. Port ``x`` of NIC ``i`` is ``n<i>_x``; it
+is reset by ``n<i>_rst`` alone, or with all others by ``rst``; a
 NIC's transmit side is wired to its peer's receive side, and brought out so that a bench can look at the wire.
 """
 
@@ -27,7 +28,8 @@ def link_verilog(component: wiring.Component, module: str, top: str, nics: int =
     outside: list[str] = ["input clk", "input rst"]
     inside: list[str] = []
     for nic in range(nics):
-        connections = [".clk(clk)", ".rst(rst)"]
+        outside.append(f"input n{nic}_rst")
+        connections = [".clk(clk)", f".rst(rst | n{nic}_rst)"]
         for port in module_ports(component):
             is_input, width = port.flow is In, len(port.value)
             wire = f"n{nic}_{port.name}"

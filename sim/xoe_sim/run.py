@@ -7,10 +7,13 @@ import json
 import shutil
 import sys
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from xoe.config import NicConfig
+from xoe.cyclic import CREDIT_BITS, SEQ_BITS
+from xoe.scenario import Setup
 from xoe_hdl.nic import Nic
 
 from .build import BenchError, BuildError, make_build, run
@@ -25,7 +28,62 @@ TRANSPORT = {"probe_timeout": 8192, "resend_timeout": 16384}
 
 
 class RunError(RuntimeError):
-    """The run did not come to its end; the message says why."""
+    """The run did not come to its end; the message says why. ``is_early``: it did not even begin."""
+
+    def __init__(self, message: str, is_early: bool) -> None:
+        super().__init__(message)
+        self.is_early = is_early
+
+
+def run_linked(
+    config: NicConfig,
+    bench: str,
+    parameters: Mapping[str, Any],
+    seed: int,
+    sim: str = "verilator",
+    waves: bool | None = None,
+    is_joined: bool = False,
+    **first: int,
+) -> Path:
+    """Build two NICs with a link, or with what a bench puts between them, and run the bench; the run's folder.
+
+    ``first`` has the first PSN and count of credits, if they are not 0.
+
+    Raises:
+        RunError: a tool is missing, the design cannot be built, or a test failed.
+    """
+    nic = Nic(config, **first)
+    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=is_joined)}
+    try:
+        print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)
+        build = make_build(nic, MODULE, sim, sources=sources, top=TOP, waves=waves)
+    except (MissingToolError, BuildError) as error:
+        raise RunError(str(error), is_early=True) from None
+    try:
+        return run(build, bench, parameters, seed)
+    except BenchError as error:
+        raise RunError(str(error), is_early=False) from None
+
+
+def run_script(
+    parameters: Mapping[str, Any], setup: Setup, ends: Sequence[str], width: int = 64, seed: int = 1
+) -> Path:
+    """Run scripts with two ends, each "hardware" or "model", in a simulator; the run's folder.
+
+    Args:
+        parameters: ``cases``, the names of some of ``xoe.cases``, or ``text``, that of a script.
+        setup: of these scripts; what has to be built is the same for all.
+        ends: what A and B are.
+        width: bits of the data paths.
+        seed: of faults at random.
+
+    Raises:
+        ConfigError: hardware with such parameters can't be built.
+        RunError: a tool is missing, or a script failed.
+    """
+    first = {"first_seq": -setup.first % (1 << SEQ_BITS), "first_credit": -setup.first % (1 << CREDIT_BITS)}
+    given = {**parameters, "ends": list(ends), "width": width}
+    return run_linked(setup.config(data_width=width), "bench_script", given, seed, **first)
 
 
 def run_workload(options: Namespace, config: NicConfig) -> dict[str, Any]:
@@ -46,11 +104,9 @@ def _faults(options: Namespace) -> dict[str, float]:
 
 
 def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[str, Any]:
-    nic = Nic(config)
     result_file = output / "result.json"
     for old in (result_file, output / "wire.pcap", *output.glob("dump.*")):
         old.unlink(missing_ok=True)
-    sources = {f"{TOP}.v": link_verilog(nic, MODULE, TOP, is_joined=not _faults(options))}
     parameters = {
         "config": dataclasses.asdict(config),
         "seed": options.seed,
@@ -60,13 +116,11 @@ def _run_workload(options: Namespace, config: NicConfig, output: Path) -> dict[s
         "faults": _faults(options),
         "transport": TRANSPORT,
     }
-    try:
-        print(f"two NICs of {config.data_width} bits: built now, unless they are there", file=sys.stderr, flush=True)
-        build = make_build(nic, MODULE, options.sim, sources=sources, top=TOP, waves=options.waves)
-        with shown(Path(parameters["progress"])):
-            folder = run(build, "bench_workload", parameters, options.seed)
-    except (MissingToolError, BuildError, BenchError) as error:
-        raise RunError(str(error)) from None
+    with shown(Path(parameters["progress"])):
+        is_joined = not _faults(options)
+        folder = run_linked(
+            config, "bench_workload", parameters, options.seed, options.sim, options.waves, is_joined=is_joined
+        )
     for waves in folder.glob("dump.*"):
         shutil.copy(waves, output)
     result = json.loads(result_file.read_text()) | {"simulator": options.sim, "seed": options.seed}

@@ -64,16 +64,25 @@ class TimedCommandSource(CommandSource):
 
 
 class NicSide:
-    """A NIC's surroundings; ``prefix`` is what its ports' names begin with, ``nic`` the block it was made from."""
+    """A NIC's surroundings.
 
-    def __init__(self, dut: Any, prefix: str, nic: Nic, memory_size: int) -> None:
+    Args:
+        dut: has its ports.
+        prefix: what their names begin with.
+        nic: the block it was made from.
+        memory_size: bytes.
+        watches: whether ``wire`` has what is sent.
+    """
+
+    def __init__(self, dut: Any, prefix: str, nic: Nic, memory_size: int, watches: bool = True) -> None:
         self.dut, self.prefix, self.nic = dut, prefix, nic
         width = nic.config.data_width
         self.commands = TimedCommandSource(dut, f"{prefix}s_axis_command", width, Random(cocotb.RANDOM_SEED))
         self.completions = CompletionSink(dut, f"{prefix}m_axis_completion", width)
         self.host = FrameSink(dut, f"{prefix}m_axis_host")
         self.control = FrameSink(dut, f"{prefix}m_axis_control")
-        self.wire = WireMonitor(dut, f"{prefix}m_axis")
+        if watches:
+            self.wire = WireMonitor(dut, f"{prefix}m_axis")
         self.ram = AxiRam(AxiBus.from_prefix(dut, f"{prefix}m_axi"), dut.clk, dut.rst, size=memory_size)
         self.notices = StreamSink(dut, f"{prefix}m_axis_notice")
         self._connect = StreamSource(dut, f"{prefix}s_axis_connect")

@@ -15,7 +15,7 @@ from ..layouts import operation_beat
 from .queue import Queue
 
 OPERATIONS_MIN = 4  # fewer would leave bubbles
-DEPTH_MAX = 1 << 16
+DEPTH_MAX = 1 << 17
 WORDS_MAX = next((1 << field.width) - 1 for field in OperationHeader.layout() if field.name == "words")
 
 
@@ -34,7 +34,7 @@ class OperationQueue(wiring.Component):
 
     Args:
         width: of the data, in bits.
-        operations: 4..65536.
+        operations: 4..131072.
         beats: at least those of the largest operation that a header can announce, which else would never be whole.
         layout: gives the layout of a beat; ``data`` has, besides its own ``data``, what makes up the header.
 

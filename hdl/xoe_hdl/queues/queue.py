@@ -11,7 +11,7 @@ from xoe.config import check_range
 
 
 class Queue(wiring.Component):
-    """Holds up to ``depth`` payloads (2..65536) of ``shape``, and one more in its output register.
+    """Holds up to ``depth`` payloads (2..131072) of ``shape``, and one more in its output register.
 
     Three clocks from in to out when empty; one payload a clock. ``o`` comes straight from flip-flops, so that a block
     RAM's slow output has a clock of its own. ``room`` (from a flip-flop, one clock late) says that more than ``margin``
@@ -20,7 +20,7 @@ class Queue(wiring.Component):
     """
 
     def __init__(self, shape: ShapeLike, depth: int, margin: int = 0) -> None:
-        check_range("depth", depth, 2, 65536)
+        check_range("depth", depth, 2, 1 << 17)
         check_range("margin", margin, 0, depth - 1)
         self.depth = depth
         self.margin = margin

@@ -68,9 +68,11 @@ class Requester(wiring.Component):
     clock unless what they lead to is held.
 
     ``cam_write`` and ``cam_written`` are those of the translation CAM, see ``Cam``. ``counters`` has what was refused,
-    by status, and what ``Completer`` tells. ``in_flight``: tags in use. ``peer_qp`` and two clocks later ``peer``,
-    ``scan_qp`` and ``scan``: look-ups in the table of connections: a command goes only where its queue pair is
-    connected, and a request whose incarnation is over is completed as lost.
+    by status, and what ``Completer`` tells. ``in_flight``: tags in use. ``begins``, valid for a clock: an incarnation
+    does, as the table of connections will say. ``peer_qp`` and two clocks later ``peer``,
+    ``limit_qp`` and ``limit``, ``scan_qp`` and ``scan``: look-ups in the table of connections: a command goes only
+    where its queue pair is connected, an atomic that waits does so no longer than its incarnation lasts, and a request
+    whose incarnation is over is completed as lost.
     """
 
     def __init__(self, config: NicConfig) -> None:
@@ -91,6 +93,9 @@ class Requester(wiring.Component):
                 "in_flight": Out(range(config.tags + 1)),
                 "peer_qp": Out(bits),
                 "peer": In(entry_layout()),
+                "begins": In(data.StructLayout({"valid": 1, "qp": bits})),
+                "limit_qp": Out(bits),
+                "limit": In(entry_layout()),
                 "scan_qp": Out(bits),
                 "scan": In(entry_layout()),
             }
@@ -226,6 +231,8 @@ class Requester(wiring.Component):
             limit.head.owner.qp.eq(command.qp),
             limit.head.owner.epoch.eq(verdict.epoch),
             limit.slots.eq(verdict.atomic_slots),
+            limit.begins.eq(self.begins),
+            self.limit_qp.eq(command.qp),
             limit.issued.eq(tags.free.valid & tags.free.ready & command.is_atomic),
             tags.owner.qp.eq(command.qp),
             tags.owner.epoch.eq(verdict.epoch),
@@ -244,6 +251,8 @@ class Requester(wiring.Component):
             refusals.i.payload.opcode.eq(command.record.opcode),
             refusals.i.payload.status.eq(command.status),
         ]
+        # Nobody answers any more: it goes, to be dropped, and its tag completes it.
+        m.d.sync += limit.is_over.eq(~self.limit.is_open | (self.limit.epoch != verdict.epoch))
         operation, route = request.data.operation, request.data.route
         m.d.comb += [
             request.last.eq(is_last),

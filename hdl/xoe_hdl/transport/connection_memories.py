@@ -14,7 +14,7 @@ from xoe.transport import RETRIES_MAX
 from . import connection_layouts as layouts
 from .connection_layouts import BODY, CLOCK_BITS, PEER
 
-VIEWS = ("transmit", "notes", "requester", "tags", "parser", "reader")
+VIEWS = ("transmit", "notes", "requester", "limit", "tags", "parser", "reader")
 
 STAMP_BITS = CLOCK_BITS + 1  # so that the longest time is passed long before the clock is round
 

@@ -18,6 +18,7 @@ from . import connection_layouts as layouts
 from .layouts import CLASSES, qp_bits
 from .receive_layouts import reported_layout
 from .sender.layouts import PROGRESS
+from .turns import Rotation
 
 SACK_BITS = 64  # of the body; a word with as many more follows it if the window is larger
 WAITING = 16  # notes that are being gathered
@@ -33,7 +34,8 @@ class Notes(wiring.Component):
 
     * ``answers``: control frames to be sent. ``reported``: what an acknowledgement says.
     * ``qp`` (no stream), and up to three clocks later ``entry`` and ``progress``: the connection, and its sending end.
-      An acknowledgement of an incarnation that is over, here or there, is not sent.
+      An acknowledgement of an incarnation that is over, here or there, is not sent. Those of a connection tell the
+      credits consumed of one class after another.
     * ``o``: the note as the gatherer takes it, with ``body`` beside it until it ``leaves``. ``headers`` has an entry
       for each, in their order.
 
@@ -64,6 +66,7 @@ class Notes(wiring.Component):
         """Choose, look up, compare, offer, and wait until it has left."""
         m = Module()
         m.submodules.queue = queue = FallThroughQueue(NOTE, WAITING, 1)
+        m.submodules.counted = counted = Rotation(len(self.qp), CLASSES)
         m.d.comb += [
             self.headers.valid.eq(queue.o.valid),
             self.headers.payload.eq(queue.o.payload),
@@ -75,6 +78,7 @@ class Notes(wiring.Component):
         m.d.comb += [
             queue.i.payload.eq(note),
             self.qp.eq(report.qp),
+            counted.user.eq(report.qp),
             self.o.payload.last.eq(1),
             self.o.payload.data.operation.words.eq(Mux(is_control, 0, words)),
             self.o.payload.data.data[:SACK_BITS].eq(further),
@@ -99,7 +103,8 @@ class Notes(wiring.Component):
                 with m.State(step):
                     m.next = following
             with m.State("MAKE"):
-                self._make(m, note, is_control)
+                self._make(m, note, is_control, counted.next)
+                m.d.comb += counted.takes.eq(~is_control & is_current)
                 m.next = "OFFER"
                 with m.If(~is_control & ~is_current):
                     m.d.comb += self.reported.ready.eq(1)
@@ -114,10 +119,9 @@ class Notes(wiring.Component):
                 m.next = "IDLE"
         return m
 
-    def _make(self, m: Module, note: data.View, is_control: Signal) -> None:
-        """Header and body of the note."""
+    def _make(self, m: Module, note: data.View, is_control: Signal, counted: Signal) -> None:
+        """Header and body of the note; an acknowledgement tells the credits consumed of class ``counted``."""
         header, answer, report = note.header, self.answers.payload, self.reported.payload
-        counted = Signal(range(CLASSES))
         m.d.sync += header.eq(0)
         m.d.sync += header.traffic_class.eq(TrafficClass.RESPONSE)
         with m.If(is_control):
@@ -134,7 +138,6 @@ class Notes(wiring.Component):
             m.d.sync += [
                 note.mac.eq(self.entry.mac),
                 self.body.eq(self._ack_body(report)),
-                counted.eq(Mux(counted == CLASSES - 1, 0, counted + 1)),
                 header.kind.eq(Kind.ACK),
                 header.dst_node.eq(self.entry.node),
                 header.dst_qp.eq(self.entry.remote_qp),

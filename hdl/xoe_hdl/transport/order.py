@@ -230,10 +230,9 @@ class Order(wiring.Component):
             with m.Else():
                 m.d.comb += [memories.store.eq(1), intake.done.eq(self._is_done)]
                 m.d.sync += [self._is_done.eq(0), self._owes.eq(0)]
-                m.d.sync += self.owe.payload.qp.eq(self._event.qp)
-                m.d.sync += self.owe.payload.urgent.eq(self._is_urgent | (state.kept != 0))
-                with m.If(self._owes):
-                    m.d.sync += self.owe.valid.eq(1)
+                with m.If(self._owes):  # else there may be one that waits
+                    m.d.sync += [self.owe.valid.eq(1), self.owe.payload.qp.eq(self._event.qp)]
+                    m.d.sync += self.owe.payload.urgent.eq(self._is_urgent | (state.kept != 0))
                 m.next = "TAKE"
         with m.State("FOLLOW"):
             m.d.sync += state.kept.eq(state.kept - 1)

@@ -18,6 +18,7 @@ from .notes import NOTE
 from .receive_layouts import CLASS_BITS, paid_layout
 from .sender.layouts import commit
 from .sender.layouts import job as sender_job
+from .turns import Rotation
 
 
 class Outlet(wiring.Component):
@@ -29,7 +30,7 @@ class Outlet(wiring.Component):
     * ``jobs``: data frames that the sender wants sent; a note that waits goes first.
     * ``qp`` (no stream), and two clocks later ``entry``: the connection; ``shown_qp``, ``shown_class``, and two clocks
       later ``expected`` and ``shown``: what the receiver has. Each data frame tells that, and the credits of one class,
-      each class in turn, unless its incarnation is over.
+      each class of a connection in turn, unless its incarnation is over.
     * ``paid``: a data frame is about to tell that, see ``Acknowledger``.
     * ``o``: jobs for the emitter.
     """
@@ -59,15 +60,20 @@ class Outlet(wiring.Component):
         m = Module()
         notes = stream.Signature(collected(self.pages)).create(path=("notes",))
         self._sort(m, notes)
-        job, made, told, is_current = self.jobs.payload, Signal(emitter_job(self.pages)), Signal(CLASS_BITS), Signal()
+        job, made, is_current = self.jobs.payload, Signal(emitter_job(self.pages)), Signal()
+        m.submodules.told = turns = Rotation(self.bits, CLASSES)
+        told = turns.next
         m.d.comb += [
             self.qp.eq(job.qp),
+            turns.user.eq(job.qp),
             self.shown_qp.eq(job.qp),
             self.shown_class.eq(told),
             self.paid.payload.qp.eq(job.qp),
             self.paid.payload.traffic_class.eq(told),
         ]
-        m.d.sync += is_current.eq(self.entry.is_open & (self.entry.peer_epoch == job.epoch))
+        is_same, pays = Signal(), Signal()
+        m.d.comb += is_same.eq(self.entry.is_open & (self.entry.peer_epoch == job.epoch))
+        m.d.sync += is_current.eq(is_same)
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         is_free, passes = Signal(), Signal()
@@ -79,12 +85,15 @@ class Outlet(wiring.Component):
                     m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(self._note(m, notes.payload))]
                 with m.Elif(self.jobs.valid):
                     m.next = "LOOK"
-            for step, following in (("LOOK", "WAIT"), ("WAIT", "COMPARE"), ("COMPARE", "PAY")):
+            for step, following in (("LOOK", "WAIT"), ("WAIT", "COMPARE")):
                 with m.State(step):
                     m.next = following
+            with m.State("COMPARE"):
+                m.d.sync += pays.eq(is_same)  # from now on it is offered, whatever becomes of the incarnation
+                m.next = "PAY"
             with m.State("PAY"):
-                m.d.comb += self.paid.valid.eq(is_current)
-                with m.If(self.paid.ready | ~is_current):
+                m.d.comb += self.paid.valid.eq(pays)
+                with m.If(self.paid.ready | ~pays):
                     m.next = "ASK"
             for step, following in (("ASK", "ANSWER"), ("ANSWER", "MAKE")):
                 with m.State(step):
@@ -94,8 +103,7 @@ class Outlet(wiring.Component):
                 m.next = "GIVE"
             with m.State("GIVE"), m.If(is_free):
                 m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(made)]
-                m.d.sync += told.eq(Mux(told == CLASSES - 1, 0, told + 1))
-                m.d.comb += self.jobs.ready.eq(1)
+                m.d.comb += [turns.takes.eq(is_current), self.jobs.ready.eq(1)]
                 m.next = "IDLE"
         m.d.comb += [notes.ready.eq(passes), self.headers.ready.eq(passes)]
         return m

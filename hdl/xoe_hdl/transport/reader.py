@@ -84,12 +84,13 @@ class Reader(wiring.Component):
         chosen, is_request, is_current = Signal(self.requests.payload.shape()), Signal(), Signal()
         under_way, may_go, plan = Signal(range(REQUESTS_MAX + 1)), Signal(), plans.i.payload
         per_row = self.width // WORD
+        begins = Signal()
         m.d.sync += [
-            may_go.eq(~under_way[-1] & self.room.bit_select(under_way[0], 1)),
+            # It is a clock old, and so must know what begins in this one.
+            may_go.eq(~begins & ~under_way[-1] & self.room.bit_select(under_way[0], 1)),
             is_current.eq(self.entry.is_open & (self.entry.epoch == chosen.epoch)),
             plan.rows.eq((chosen.words + lead_words(self.width) + per_row - 1) // per_row),
         ]
-        begins = Signal()
         m.d.sync += under_way.eq(under_way + begins - leaves)
         m.d.comb += [
             self.qp.eq(chosen.qp),

@@ -19,7 +19,7 @@ _CLOCKS = 3
 
 
 class Terms(wiring.Component):
-    """Three clocks from ``offer`` to ``opens``; each is taken when the other is.
+    """Three clocks from ``offer`` to ``opens``, whether that waits for it or not; each is taken when the other is.
 
     Says for each class how many credits the largest frame takes: of requests and responses it is what the MTU holds; of
     atomics no more than may be without an answer. It is never more than was granted, so that a frame can always begin.
@@ -45,7 +45,7 @@ class Terms(wiring.Component):
         m = Module()
         offer, opens, clocks = self.offer.payload, self.opens.payload, Signal(range(_CLOCKS + 1))
         limits = [offer[f"credit_{name}"] for name in ("request", "response", "atomic")]
-        with m.If(~self.offer.valid | self.opens.ready):
+        with m.If(~self.offer.valid | self.offer.ready):
             m.d.sync += clocks.eq(0)
         with m.Elif(clocks != _CLOCKS):
             m.d.sync += clocks.eq(clocks + 1)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, ShapeLike, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 
@@ -31,6 +32,32 @@ def chosen(values: Mapping[int, Value], turn: Value) -> Value:
         bits = Value.cast(value)
         masked.append(bits & turn[index].replicate(len(bits)))
     return reduce(or_, masked)
+
+
+class Rotation(wiring.Component):
+    """Says which of ``count`` is next for each of several users: the one behind that which it had last.
+
+    ``next`` belongs to the ``user`` of two clocks ago; ``takes``, valid for a clock, moves that user on. A reset leaves
+    everyone where he is.
+    """
+
+    def __init__(self, bits: int, count: int) -> None:
+        self.bits, self.count = bits, count
+        super().__init__({"user": In(bits), "takes": In(1), "next": Out(range(count))})
+
+    def elaborate(self, platform: object) -> Module:
+        """A memory, and a register behind it."""
+        m = Module()
+        m.submodules.places = places = Memory(shape=range(self.count), depth=1 << self.bits, init=[])
+        read, write = places.read_port(), places.write_port()
+        m.d.comb += [
+            read.addr.eq(self.user),
+            write.addr.eq(self.user),
+            write.en.eq(self.takes),
+            write.data.eq(Mux(self.next == self.count - 1, 0, self.next + 1)),
+        ]
+        m.d.sync += self.next.eq(read.data)
+        return m
 
 
 class Merge(wiring.Component):
