@@ -62,18 +62,16 @@ def test_the_generated_workload_over_a_link_with_faults(tmp_path, width):
     assert result["drops"]["egress.sender.resent"]
 
 
-SLOWER = pytest.mark.xfail(
-    reason="the sender works on one event at a time, and a frame waits for its permit", strict=True
-)
+WAITS = pytest.mark.xfail(reason="a frame waits for its permit, which comes when the one before was taken", strict=True)
 
 
 @pytest.mark.parametrize(
     ("width", "ways", "least"),
     [
-        pytest.param(64, 1, 0.95, marks=SLOWER),
+        pytest.param(64, 1, 0.95, marks=WAITS),
         (64, 2, 0.9),
-        pytest.param(512, 1, 0.95, marks=SLOWER),
-        pytest.param(512, 2, 0.75, marks=SLOWER),
+        pytest.param(512, 1, 0.95, marks=WAITS),
+        pytest.param(512, 2, 0.75, marks=WAITS),
     ],
 )
 def test_writes_of_256_bytes_fill_the_wire(tmp_path, width, ways, least):
