@@ -112,6 +112,7 @@ class NotesBench(BlockEnvironment):
         if not is_current or not entry["epoch"] == progress["epoch"] == report["epoch"]:
             assert self.offered is None, "it is not to be sent"
             self.made.append("dropped")
+            self._change()
             return
         further = report["sack"] >> 64 if CONFIG.window > 64 else None
         freed = dict(zip(FREED, report["freed"], strict=True))
@@ -137,9 +138,11 @@ class NotesBench(BlockEnvironment):
         """An incarnation ends at one of the two places first, or begins at both."""
         if self.rng.random() < self.changes:
             qp = self._qp()
-            self.table[qp]["is_open"], self.sending[qp]["alive"] = self.rng.choice(((0, 1), (1, 0), (1, 1)))
+            self.table[qp]["is_open"], self.sending[qp]["alive"] = self.rng.choice(
+                ((0, 1), (1, 0), (1, 1), (1, 1), (1, 1))
+            )
             self.table[qp]["epoch"] = (self.table[qp]["epoch"] + 1) % 256
-            if self.rng.random() < 0.8:
+            if self.rng.random() < 0.9:
                 self.sending[qp]["epoch"] = self.table[qp]["epoch"]
 
     def _compare(self, kind: str, body: bytes, further: int | None) -> None:

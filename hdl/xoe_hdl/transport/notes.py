@@ -93,7 +93,8 @@ class Notes(wiring.Component):
             )
         ]
         if words:
-            m.d.comb += further.eq(byte_swap(report.sack[SACK_BITS:]))
+            with m.If(~is_control):  # an acknowledgement may come while a control frame is offered, which must hold
+                m.d.comb += further.eq(byte_swap(report.sack[SACK_BITS:]))
         with m.FSM(name="step"):
             with m.State("IDLE"):
                 m.d.sync += is_control.eq(self.answers.valid)
