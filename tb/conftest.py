@@ -6,7 +6,7 @@ import pytest
 
 from xoe_sim.tools import has_icarus
 
-LONGEST = ("test_workload.py", "test_nic.py")  # begun first, so that none of them is alone at the end
+LONGEST = ("test_workload.py", "test_script.py", "test_soak.py", "test_nic.py")  # so that none is alone at the end
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
