@@ -77,6 +77,10 @@ class _Paused:
         self._never_pauses = pause is None
         pause = never() if pause is None else pause
         self._pause = pause if callable(pause) else iter(pause).__next__
+        self._on_new_pause()
+
+    def _on_new_pause(self) -> None:
+        """``pause`` was set."""
 
 
 class StreamSource(_Paused, BusDriver):
@@ -164,6 +168,7 @@ class StreamMonitor(BusMonitor):
         _require_bits(self.bus)
         self._in_reset = _Reset(dut.rst, self._drop)
         self._held: Beat | None = None
+        self._is_asleep = False
         sides = [getattr(self.bus, side, None) for side in SIDE_SIGNALS]
         self._sides = [(handle, default) for handle, default in zip(sides, Beat._field_defaults.values(), strict=True)]
 
@@ -191,7 +196,9 @@ class StreamMonitor(BusMonitor):
                     is_idle = self._may_sleep()
             self._after_clock()
             if is_idle:  # the beat whose valid rises now is there at the next edge
+                self._is_asleep = True
                 await wake
+                self._is_asleep = False
 
     def _on_valid(self, beat: Beat) -> None:
         if self._held is not None and beat != self._held:
@@ -242,6 +249,10 @@ class StreamSink(_Paused, StreamMonitor):
 
     def _may_sleep(self) -> bool:
         return self._never_pauses and bool(self._ready)
+
+    def _on_new_pause(self) -> None:
+        if self._is_asleep:  # it would take the next beat before it looks at the pause
+            self._after_clock()
 
     def _after_clock(self) -> None:
         ready = 0 if self._pause() else 1
