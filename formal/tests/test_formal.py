@@ -118,5 +118,5 @@ def test_an_unknown_name_is_one_clear_line():
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 2
     assert finished.stderr.splitlines()[-1].startswith(
-        "python -m xoe_formal: error: there is no proof nothing; there are operation_queue, "
+        "python -m xoe_formal: error: there is no proof nothing; there are order, "
     )

@@ -126,20 +126,20 @@ class Permits(wiring.Component):
         frames, held = Signal(WINDOW_BITS), Signal.like(now.pages)  # that are left; that are taken
         rooms = Signal(_ROOMS)  # is there room for one more frame, for two, ...
         have_credits, are_first = Signal(CLASSES), Signal(CLASSES)  # classes; without a permit
-        permits = Signal(range(CLASSES * PERMITS_MAX + 1))
+        given = Signal(range(CLASSES * PERMITS_MAX + 1))
         may_have, first = Signal(CLASSES), Signal(CLASSES)
         with_room = Mux(rooms[CLASSES - 1], Const(-1, CLASSES), are_first & rooms[0].replicate(CLASSES))
         m.d.comb += [
-            permits.eq(sum(each.permits for each in classes)),
+            given.eq(sum(each.permits for each in classes)),
             may_have.eq(have_credits & with_room),
             first.eq(may_have & -may_have),
         ]
-        reserved = Array(self.frame_pages * number for number in range(CLASSES * PERMITS_MAX + 1))[permits]
+        reserved = Array(self.frame_pages * number for number in range(CLASSES * PERMITS_MAX + 1))[given]
         with m.State("COUNT"):
             for at, each in enumerate(classes):
                 m.d.sync += have_credits[at].eq((each.spare >= now.most[at]) & (each.permits != PERMITS_MAX))
                 m.d.sync += are_first[at].eq(each.permits == 0)
-            m.d.sync += [frames.eq(now.frames - permits), held.eq(now.pages + reserved)]
+            m.d.sync += [frames.eq(now.frames - given), held.eq(now.pages + reserved)]
             m.next = "COMPARE"
         with m.State("COMPARE"):
             for at in range(_ROOMS):
