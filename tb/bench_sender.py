@@ -10,6 +10,7 @@ import cocotb
 from sender_environment import (
     LAG,
     LARGEST,
+    LATE,
     MTU,
     OPTIONS,
     PAGE_SIZE,
@@ -131,6 +132,13 @@ class SenderBench:
         } | changes
         if self.rng.random() >= self.ack_loss:
             self._later("ack", ack)
+
+    def tell_at_once(self, qp: int, ack: int, sack: int = 0) -> None:
+        """An acknowledgement that frees all credits and comes as soon as the sender takes it."""
+        line = self.reference.lines[qp]
+        freed = [credit.consumed for credit in line.credits]
+        said = {"qp": qp, "epoch": line.given["epoch"], "ack": ack, "sack": sack, "nack": 0, "tells": 7}
+        self.ports.queues["acks"].append(said | {"freed": freed})
 
     def gossip(self, qp: int) -> None:
         """An acknowledgement that is old, of the future, or of another epoch, or a count of credits that cannot be."""
@@ -263,10 +271,8 @@ async def events_take_few_clocks(dut):
         await bench.clock(100)
         line = bench.reference.lines[0]
         first, count = line.model.first_outstanding, line.outstanding
-        freed = [credit.consumed for credit in line.credits]
         for step in (1, count, count, count):
-            ack = {"qp": 0, "epoch": line.given["epoch"], "ack": after(first, step, SEQ_BITS), "sack": 0, "nack": 0}
-            ports.queues["acks"].append(ack | {"tells": 7, "freed": freed})
+            bench.tell_at_once(0, after(first, step, SEQ_BITS))
         await bench.clock(200)
         commits, acks = ports.taken["commits"], ports.taken["acks"]
         gaps.append([commits[1] - commits[0], *(then - before for before, then in pairwise(acks))])
@@ -275,6 +281,46 @@ async def events_take_few_clocks(dut):
     assert ack <= ACK_CLOCKS
     assert further <= ACK_CLOCKS + count - 2
     assert known <= KNOWN_CLOCKS
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def timers_and_frames_get_their_turn(dut):
+    """A frame is lost while acknowledgements come without a gap: its timer ends, and it is sent again."""
+    bench = await make(dut, opened=0, resend_timeout=1 << 20)
+    bench.open(0, limits=[4095] * CLASSES, window=WINDOW)
+    await bench.clock(100)
+    bench.loss = 1.0
+    assert bench.begin(0, 0)
+    await bench.clock(50)
+    model, first = bench.reference.lines[0].model, bench.peers[0].given["first_seq"]
+    for _ in range(FAST["probe_timeout"] + LATE):
+        while len(bench.ports.queues["acks"]) < 4:
+            bench.tell_at_once(0, first)
+        await bench.clock()
+    assert (model.probes, model.resent) == (1, 1)
+    bench.tell_at_once(0, after(first, 1, SEQ_BITS))
+    await bench.settle()
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def a_probe_makes_its_first_copy_void(dut):
+    """Two frames are sent after the first copy of another, and one after its second: only that copy may be lost."""
+    bench = await make(dut, opened=0, resend_timeout=1 << 20, reorder=1)
+    bench.open(0, limits=[4095] * CLASSES, window=WINDOW)
+    await bench.clock(100)
+    bench.loss = 1.0
+    assert bench.begin(0, 0)
+    await bench.clock(FAST["probe_timeout"] + LATE)
+    model, first = bench.reference.lines[0].model, bench.peers[0].given["first_seq"]
+    assert model.resent == 1
+    for number, resent in ((1, 1), (2, 2)):
+        assert bench.begin(0, number)
+        await bench.clock(100)
+        bench.tell_at_once(0, first, sack=(1 << number) - 1)
+        await bench.clock(100)
+        assert model.resent == resent
+    bench.tell_at_once(0, after(first, 3, SEQ_BITS))
     await bench.settle()
 
 
@@ -301,6 +347,18 @@ async def frames_are_lost_and_late(dut, loss, jitter, go_back_n):
         await bench.clock()
     await bench.settle()
     assert bench.reference.counts["resent"] or loss < 0.1
+
+
+@cocotb.test(timeout_time=40, timeout_unit="ms")
+@cocotb.parametrize(loss=[0.0, 0.05])
+async def acknowledgements_are_rare(dut, loss):
+    """Each tells of many frames of one connection, which came in any order."""
+    bench = await make(dut, opened=0, retries=15, probe_timeout=0, resend_timeout=4000)
+    bench.open(0, limits=[4095] * CLASSES, window=WINDOW)
+    bench.loss, bench.ack_loss, bench.jitter = loss, 1 - 4 / WINDOW, 60
+    await bench.work(6 * OPTIONS["frames"], words=2, busy=1.0)
+    await bench.settle()
+    assert WINDOW == 8 or bench.reference.most_done > 16
 
 
 @cocotb.test(timeout_time=40, timeout_unit="ms")

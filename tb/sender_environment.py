@@ -193,6 +193,7 @@ class Reference:
         self.freed: deque[dict] = deque()  # segments, each checked
         self.failed: deque[int] = deque()
         self.counts: Counter[str] = Counter()
+        self.most_done = 0  # frames that one acknowledgement has told of
         self._expected: deque[dict] = deque()
         self._found: deque[dict] = deque()
         self._committed: tuple[int, dict] = (0, {})
@@ -298,6 +299,7 @@ class Reference:
                 credit.update(ack["freed"][number])
         refused, first = line.model.acks_refused, line.model.first_outstanding
         done = line.model.acknowledge(ack["ack"], ack["sack"], now, bool(ack["nack"]))
+        self.most_done = max(self.most_done, len(done))
         self._expected += [frame["segment"] for frame in done]
         line.pages -= sum(frame["segment"]["pages"] for frame in done)
         says_nothing = line.model.acks_refused > refused or (
