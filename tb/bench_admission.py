@@ -22,13 +22,6 @@ CAUSES = {  # kind and flaw of frames that are dropped, and what counts them
 ROUNDS = 1 << CONFIG.counter_width
 
 
-async def make(dut, pause: str = "never") -> AdmissionBench:
-    bench = AdmissionBench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    return bench
-
-
 async def any_frames(bench: AdmissionBench, count: int) -> None:
     """Frames of all kinds, most of them right; several wait at the input."""
     rng = bench.rng
@@ -47,7 +40,7 @@ async def any_frames(bench: AdmissionBench, count: int) -> None:
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 @cocotb.parametrize(pause=list(PAUSES))
 async def frames_of_every_kind(dut, pause):
-    bench = await make(dut, pause)
+    bench = await AdmissionBench.started(dut, pause)
     bench.changes = 0.1
     await any_frames(bench, EVENTS)
     await bench.settle()
@@ -57,7 +50,7 @@ async def frames_of_every_kind(dut, pause):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def each_cause_of_a_drop_between_good_frames(dut):
     """Until each counter has been round, with nothing but that cause."""
-    bench = await make(dut, "random")
+    bench = await AdmissionBench.started(dut, "random")
     for (kind, flaw), name in CAUSES.items():
         for _ in range(ROUNDS + 1 if name else 2):
             qp, before = bench.rng.randrange(CONFIG.queue_pairs), dict(bench.counters)
@@ -73,7 +66,7 @@ async def each_cause_of_a_drop_between_good_frames(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def control_frames_are_passed_on_whoever_sent_them(dut):
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     for flaw in (None, "mac", "src_node", "src_qp", "epoch", "src_epoch", "closed"):
         qp = bench.rng.randrange(CONFIG.queue_pairs)
         await bench.pass_on(Kind.CONTROL, qp, flaw)
@@ -85,7 +78,7 @@ async def control_frames_are_passed_on_whoever_sent_them(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def control_frames_that_find_no_room_are_dropped(dut):
     """Those that have room wait; data passes meanwhile, and each one that is taken makes room for one more."""
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     controls = bench.sinks["controls"]
     controls.pause = lambda: True
     for _ in range(CONTROLS + 1 + ROUNDS + 2):
@@ -106,7 +99,7 @@ async def control_frames_that_find_no_room_are_dropped(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def a_refused_frame_is_told_of_until_that_is_taken(dut):
     """None of those that come meanwhile is; all are counted."""
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     told = bench.sinks["unaccepted"]
     for flaw in ("epoch", "src_epoch"):
         for late in (0, 1, 5, 40):
@@ -131,7 +124,7 @@ async def a_refused_frame_is_told_of_until_that_is_taken(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def what_a_frame_acknowledges_comes_before_it(dut):
     """While nobody takes that, frames wait behind it once the queue is full; then all go on."""
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     await bench.pass_on(Kind.DATA, ack_valid=1)
     assert not bench.expected["acks"]
     bench.sinks["acks"].pause = lambda: True
@@ -148,7 +141,7 @@ async def what_a_frame_acknowledges_comes_before_it(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def each_bit_of_sack(dut):
     """Further ones only where the frame has a word for them, whatever is behind the body else."""
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     for words in (2, 3):
         for bit in range(128):
             word, place = divmod(bit, 64)
@@ -163,7 +156,7 @@ async def each_bit_of_sack(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def credits_of_each_class_are_told(dut):
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     for kind in (Kind.DATA, Kind.ACK):
         for credit_class in range(8):
             for credit_valid in (0, 1):
@@ -176,7 +169,7 @@ async def credits_of_each_class_are_told(dut):
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def resets_in_the_middle(dut):
     """Whatever the step, and with all that waits at an output."""
-    bench = await make(dut)
+    bench = await AdmissionBench.started(dut)
     for clocks in range(60):
         bench.hold_back(bench.rng.choice(list(PAUSES)))
         await any_frames(bench, 3)

@@ -25,7 +25,7 @@ from xoe_hdl.nic import Nic
 from xoe_sim.report import percentile
 from xoe_tb import params
 from xoe_tb.bench import CLOCK_NS
-from xoe_tb.ends import Cable, HardwareEnd
+from xoe_tb.ends import Cable, make_ends
 
 IDS = 1 << 16
 OPEN_CLOCKS = 100_000  # opening takes no longer, however many of its frames are lost
@@ -45,11 +45,8 @@ class Point:
         nic = Nic(NicConfig(**params()["config"]))
         transport = TransportSettings(**point["transport"], go_back_n=point["go_back_n"])
         rng = Random(params()["seed"])
-        dut.rst.value = 0
-        self.ends = {
-            name: HardwareEnd(dut, index, name, nic, transport, gather=nic.config.mtu)  # frames are as large as can be
-            for index, name in enumerate(PEERS)
-        }
+        # Frames are as large as can be.
+        self.ends = make_ends(dut, ["hardware"] * 2, nic, transport, gather=nic.config.mtu)
         injectors = {
             name: Injector(rates=Rates(drop=point["loss"]), seed=rng.getrandbits(32), keep_log=False) for name in PEERS
         }

@@ -13,13 +13,6 @@ EVENTS = params()["events"]
 EACH = 12  # clocks that a note takes, and a few more
 
 
-async def make(dut, pause: str = "never") -> NotesBench:
-    bench = NotesBench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    return bench
-
-
 async def any_notes(bench: NotesBench, count: int) -> None:
     rng = bench.rng
     for _ in range(count):
@@ -34,7 +27,7 @@ async def any_notes(bench: NotesBench, count: int) -> None:
 @cocotb.test(timeout_time=500, timeout_unit="us")
 @cocotb.parametrize(pause=list(PAUSES), stays=[0, 30])
 async def notes_of_both_kinds(dut, pause, stays):
-    bench = await make(dut, pause)
+    bench = await NotesBench.started(dut, pause)
     bench.changes, bench.stays = 0.1, stays
     await any_notes(bench, EVENTS)
     await bench.settle()
@@ -45,7 +38,7 @@ async def notes_of_both_kinds(dut, pause, stays):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def each_reason_not_to_send_one(dut):
     """Alone, between others: over in the report, the table, or the sending end, or of another epoch in one of them."""
-    bench = await make(dut)
+    bench = await NotesBench.started(dut)
     reasons = {
         "nothing": lambda entry, progress: None,
         "closed": lambda entry, progress: entry.update(is_open=0),
@@ -74,7 +67,7 @@ async def each_reason_not_to_send_one(dut):
 
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def control_frames_go_first(dut):
-    bench = await make(dut)
+    bench = await NotesBench.started(dut)
     bench.report()
     for _ in range(4):
         bench.report()
@@ -86,7 +79,7 @@ async def control_frames_go_first(dut):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def consumed_credits_are_told_class_after_class(dut):
     """Of each connection, however many take turns; one that is not sent is none of the classes' turns."""
-    bench = await make(dut)
+    bench = await NotesBench.started(dut)
     for users in range(1, min(4, CONFIG.queue_pairs) + 1):
         for turn in range(2 * CLASSES):
             for qp in range(users):
@@ -101,7 +94,7 @@ async def consumed_credits_are_told_class_after_class(dut):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def no_more_notes_than_headers_have_room(dut):
     """Nobody takes the headers: no note is made that has no room for its own; then all go on."""
-    bench = await make(dut)
+    bench = await NotesBench.started(dut)
     bench.sinks["headers"].pause = lambda: True
     for _ in range(WAITING + 6):
         bench.report()
@@ -113,7 +106,7 @@ async def no_more_notes_than_headers_have_room(dut):
 
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def resets_in_the_middle(dut):
-    bench = await make(dut)
+    bench = await NotesBench.started(dut)
     for clocks in range(40):
         bench.stays = clocks % 9
         bench.hold_back(bench.rng.choice(list(PAUSES)))

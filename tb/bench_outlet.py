@@ -166,14 +166,6 @@ class Bench(BlockEnvironment):
         return super().is_quiet and not self.notes and not self.data
 
 
-async def make(dut, pause: str = "never") -> Bench:
-    bench = Bench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    bench.turns = {}
-    return bench
-
-
 async def any_events(bench: Bench, count: int) -> None:
     rng = bench.rng
     for _ in range(count):
@@ -189,7 +181,7 @@ async def any_events(bench: Bench, count: int) -> None:
 @cocotb.test(timeout_time=500, timeout_unit="us")
 @cocotb.parametrize(pause=list(PAUSES))
 async def jobs_notes_and_frames(dut, pause):
-    bench = await make(dut, pause)
+    bench = await Bench.started(dut, pause)
     bench.changes = 0.05
     await any_events(bench, EVENTS)
     await bench.settle()
@@ -199,7 +191,7 @@ async def jobs_notes_and_frames(dut, pause):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def credits_are_told_class_after_class(dut):
     """Of each connection, however many take turns; as fast as frames go."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for users in range(1, min(4, QUEUE_PAIRS) + 1):
         for _ in range(2 * CLASSES):
             for qp in range(users):
@@ -211,7 +203,7 @@ async def credits_are_told_class_after_class(dut):
 
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def notes_go_first(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for _ in range(4):
         bench.job()
         bench.note()
@@ -232,7 +224,7 @@ async def notes_go_first(dut):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def a_note_waits_for_its_header(dut):
     """Jobs pass it meanwhile; frames behind it wait."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     frame = bench.any(INPUTS["frames"])
     frame["gathered"]["is_note"] = 1
     bench.send("frames", frame)
@@ -249,7 +241,7 @@ async def a_note_waits_for_its_header(dut):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def commits_are_not_taken(dut):
     """Jobs go on; a note behind the frame waits."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     bench.sinks["commits"].pause = lambda: True
     bench.data_frame()
     bench.note()
@@ -264,7 +256,7 @@ async def commits_are_not_taken(dut):
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def an_incarnation_ends_while_a_frame_is_about_to_pay(dut):
     """It pays all the same, as that is offered already, but tells nothing."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for _ in range(5):
         bench.sinks["paid"].pause = lambda: True
         qp = bench.rng.randrange(QUEUE_PAIRS)
@@ -281,7 +273,7 @@ async def an_incarnation_ends_while_a_frame_is_about_to_pay(dut):
 
 @cocotb.test(timeout_time=500, timeout_unit="us")
 async def resets_in_the_middle(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for clocks in range(40):
         bench.hold_back(bench.rng.choice(list(PAUSES)))
         await any_events(bench, 5)

@@ -16,13 +16,6 @@ CHOICE = 5  # clocks from a frame to the next one
 PORTS = ("requests", "responses")
 
 
-async def make(dut, pause: str = "never") -> ReaderBench:
-    bench = ReaderBench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    return bench
-
-
 async def any_frames(bench: ReaderBench, count: int) -> None:
     """Of both ports, some of an epoch that is over; room comes and goes."""
     rng = bench.rng
@@ -44,7 +37,7 @@ async def any_frames(bench: ReaderBench, count: int) -> None:
 @cocotb.test(timeout_time=300, timeout_unit="us")
 @cocotb.parametrize(pause=list(PAUSES))
 async def any_frames_in_any_order(dut, pause):
-    bench = await make(dut, pause)
+    bench = await ReaderBench.started(dut, pause)
     bench.changes = 0.05
     await any_frames(bench, EVENTS)
     await bench.settle()
@@ -56,7 +49,7 @@ async def any_frames_in_any_order(dut, pause):
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def frames_of_every_length(dut):
     """From half a header on, up to several rows; with an operation after another."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for words in range(1, 4 * WORDS + 12):
         content = bench.rng.randbytes(GRID) if words == 1 else SMALL * (words // 2) + bytes(words % 2 * GRID)
         while not bench.deliver(PORTS[words % 2], content):
@@ -76,7 +69,7 @@ def fill(words: int) -> bytes:
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def a_row_in_every_clock(dut):
     """If frames are long; and frames of a row are as fast as they can be chosen."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for rows, each in ((8, 8), (1, CHOICE)):
         frames = min(10, PAGES // 3)
         for _ in range(frames):
@@ -93,7 +86,7 @@ async def a_row_in_every_clock(dut):
 @cocotb.parametrize(room=list(ROOMS))
 async def requests_only_where_there_is_room(dut, room):
     """With everything behind them standing still; and responses pass them."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     bench.set_room(room)
     frames = room.bit_length()
     for _ in range(3):
@@ -116,7 +109,7 @@ async def requests_only_where_there_is_room(dut, room):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def responses_go_first(dut):
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for _ in range(3):
         bench.deliver("requests", SMALL)
         bench.deliver("responses", SMALL)
@@ -130,7 +123,7 @@ async def responses_go_first(dut):
 @cocotb.parametrize(closes=[False, True])
 async def an_incarnation_ends_while_its_frames_wait(dut, closes):
     """All that is not chosen yet is dropped, and leaves while what was chosen is held up; also the one that is next."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     bench.sinks["operations"].pause = lambda: True
     frames = [bench.deliver("responses", 20 * SMALL * WORDS) for _ in range(min(8, PAGES // 3))]
     await bench.clocks(60)
@@ -157,7 +150,7 @@ async def an_incarnation_ends_while_its_frames_wait(dut, closes):
 @cocotb.parametrize(drops=[0, 0.3, 1])
 async def nobody_takes_what_has_left(dut, drops):
     """Neither of those who count: reading stops in time, and each is told of each frame once."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for name in ("freed", "give_back"):
         bench.sinks[name].pause = lambda: True
         entry = bench.table[0]
@@ -173,7 +166,7 @@ async def nobody_takes_what_has_left(dut, drops):
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def frames_are_under_way_when_nobody_takes_what_has_left(dut):
     """As many as there can be; all that was begun still finds a place."""
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for before in range(DONE - 8, DONE + 2):
         bench.sinks["freed"].pause = lambda: True
         for _ in range(before):
@@ -191,7 +184,7 @@ async def frames_are_under_way_when_nobody_takes_what_has_left(dut):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def resets_in_the_middle(dut):
-    bench = await make(dut)
+    bench = await ReaderBench.started(dut)
     for _ in range(40):
         bench.hold_back(bench.rng.choice(list(PAUSES)))
         await any_frames(bench, 4)

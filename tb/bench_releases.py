@@ -115,13 +115,6 @@ class Bench(BlockEnvironment):
         assert self.dut.give_back_tvalid.value == 0
 
 
-async def make(dut, pause: str = "never") -> Bench:
-    bench = Bench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    return bench
-
-
 async def any_clocks(bench: Bench, count: int) -> None:
     rng = bench.rng
     for _ in range(count):
@@ -135,7 +128,7 @@ async def any_clocks(bench: Bench, count: int) -> None:
 @cocotb.test(timeout_time=300, timeout_unit="us")
 @cocotb.parametrize(pause=list(PAUSES))
 async def segments_and_jobs(dut, pause):
-    bench = await make(dut, pause)
+    bench = await Bench.started(dut, pause)
     for _ in range(20):
         await any_clocks(bench, 60)
         await bench.empty()
@@ -145,7 +138,7 @@ async def segments_and_jobs(dut, pause):
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def a_segment_waits_for_the_jobs_before_it_alone(dut):
     """Those given out, and the one that is there to be; not for those that come later."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for given in range(JOBS):
         for has_job in (False, True):
             for issues in (False, True):
@@ -165,7 +158,7 @@ async def a_segment_waits_for_the_jobs_before_it_alone(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def the_numbers_of_jobs_go_round(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     bench.sinks["give_back"].pause = None
     for before in (COUNTS // 2 - 20, COUNTS - 20):
         await any_clocks(bench, 100)
@@ -181,7 +174,7 @@ async def the_numbers_of_jobs_go_round(dut):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def as_many_segments_as_there_are_pages(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     bench.sinks["give_back"].pause = lambda: True
     bench.has_job = True
     await bench.clock(gives=True)
@@ -196,7 +189,7 @@ async def as_many_segments_as_there_are_pages(dut):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def resets_in_the_middle(dut):
-    bench = await make(dut, "bursts")
+    bench = await Bench.started(dut, "bursts")
     for _ in range(40):
         await any_clocks(bench, bench.rng.randrange(40))
         bench.quiet()

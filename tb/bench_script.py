@@ -17,7 +17,7 @@ from xoe.wire import Status
 from xoe_hdl.nic import Nic
 from xoe_tb import params
 from xoe_tb.bench import CLOCK_NS
-from xoe_tb.ends import Cable, HardwareEnd, ModelEnd
+from xoe_tb.ends import Cable, make_ends
 from xoe_tb.users import Users
 
 TEXT = params().get("text")
@@ -32,16 +32,8 @@ class ScriptRun:
     def __init__(self, dut, case: Case) -> None:
         self.case, self.script = case, Script.parse(case.text)
         self.setup = setup = Setup.of(self.script)
-        first = {"first_seq": -setup.first % (1 << 24), "first_credit": -setup.first % (1 << 20)}
-        nic = Nic(setup.config(data_width=params()["width"]), **first)
-        dut.rst.value = 0
-        ends: dict = {}
-        for index, (name, kind) in enumerate(zip(PEERS, params()["ends"], strict=True)):
-            getattr(dut, f"n{index}_rst").value = 1  # that of a model stays so
-            if kind == "hardware":
-                ends[name] = HardwareEnd(dut, index, name, nic, setup.transport(), setup.timeout)
-            else:
-                ends[name] = ModelEnd(name, nic, setup.transport(), setup.timeout)
+        nic = Nic(setup.config(data_width=params()["width"]), setup.first_seq, setup.first_credit)
+        ends = make_ends(dut, params()["ends"], nic, setup.transport(), timeout=setup.timeout)
         rng, injectors = Random(cocotb.RANDOM_SEED), {}
         for name, peer in PEERS.items():
             direction = f"{name}>{peer}"

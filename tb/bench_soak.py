@@ -15,7 +15,6 @@ from random import Random
 import cocotb
 from cocotb.clock import Clock
 
-from bench_workload import _flat
 from xoe.config import NicConfig
 from xoe.fault_script import Action
 from xoe.faults import Injector, Rates
@@ -26,7 +25,7 @@ from xoe.wire import Status
 from xoe_hdl.nic import Nic
 from xoe_tb import params
 from xoe_tb.bench import CLOCK_NS
-from xoe_tb.ends import Cable, HardwareEnd, ModelEnd
+from xoe_tb.ends import Cable, HardwareEnd, make_ends
 from xoe_tb.users import Users
 
 UNDER_WAY = 48  # commands of each end
@@ -41,15 +40,7 @@ class Soak:
         self.options, self.rng = options, Random(options["seed"])
         self.nic = Nic(NicConfig(**options["config"]))
         transport = TransportSettings(**options["transport"])
-        dut.rst.value = 0
-        for index in range(2):
-            getattr(dut, f"n{index}_rst").value = 1  # that of a model stays so
-        ends = {}
-        for index, (name, kind) in enumerate(zip(PEERS, options["ends"], strict=True)):
-            if kind == "hardware":
-                ends[name] = HardwareEnd(dut, index, name, self.nic, transport)
-            else:
-                ends[name] = ModelEnd(name, self.nic, transport)
+        ends = make_ends(dut, options["ends"], self.nic, transport)
         injectors = {
             name: Injector(rates=Rates(**options["faults"]), seed=self.rng.getrandbits(32), keep_log=False)
             for name in PEERS
@@ -101,8 +92,7 @@ class Soak:
         """Gather what an end has counted since its last reset."""
         end = self.users.end(name)
         if isinstance(end, HardwareEnd):
-            for block, counters in end.side.counters().items():
-                self.counters.update(dict(_flat(block, counters)))
+            self.counters.update(end.side.flat_counters())
 
     def _show(self) -> None:
         """A line of progress now and then."""

@@ -63,17 +63,10 @@ class Bench(BlockEnvironment):
         }
 
 
-async def make(dut, pause: str = "never") -> Bench:
-    bench = Bench(dut)
-    bench.hold_back(pause)
-    await bench.start()
-    return bench
-
-
 @cocotb.test(timeout_time=300, timeout_unit="us")
 @cocotb.parametrize(pause=list(PAUSES))
 async def any_offers(dut, pause):
-    bench = await make(dut, pause)
+    bench = await Bench.started(dut, pause)
     for _ in range(150):
         bench.offer()
     await bench.settle()
@@ -83,7 +76,7 @@ async def any_offers(dut, pause):
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def every_size_of_a_credit_with_every_bound(dut):
     """What is granted is less than a frame takes, as much, or more."""
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for size, slots in itertools.product(CREDIT_SIZES, (1, 2, 7, 8, 127, 128, SLOTS_MAX)):
         needed = {credits_needed(most, size) for most in (CONFIG.payload_max, slots * ATOMIC_SIZE)}
         for limit in sorted({1, CREDIT_LIMIT_MAX, *needed, *(most - 1 for most in needed)}):
@@ -94,7 +87,7 @@ async def every_size_of_a_credit_with_every_bound(dut):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def every_window_and_number_of_slots(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for number in range(1, SLOTS_MAX + 1):
         bench.offer(window=min(number, WINDOW_MAX), atomic_slots=number, credit_atomic=CREDIT_LIMIT_MAX)
     await bench.settle()
@@ -102,7 +95,7 @@ async def every_window_and_number_of_slots(dut):
 
 @cocotb.test(timeout_time=300, timeout_unit="us")
 async def resets_in_the_middle(dut):
-    bench = await make(dut)
+    bench = await Bench.started(dut)
     for clocks in range(30):
         bench.offer()
         await bench.clocks(clocks % 8)

@@ -8,12 +8,13 @@ from random import Random
 import cocotb
 from cocotb.triggers import ClockCycles
 
-from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, LARGEST, LOOKS, QUEUE_PAIRS, VIEWS, Bench, Model
+from connection_environment import COUNTER_WIDTH, EVENTS, INPUTS, LARGEST, LOOKS, QUEUE_PAIRS, Bench, Model
 from xoe.config import credits_needed
 from xoe.connection import State
 from xoe.cyclic import after
 from xoe.wire import ControlBody, Message
 from xoe_hdl.transport.connection_layouts import BODY, Action
+from xoe_hdl.transport.connection_memories import VIEWS
 from xoe_tb import PAUSES, pack
 
 CREDITS = ("credit_request", "credit_response", "credit_atomic")

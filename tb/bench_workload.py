@@ -12,9 +12,8 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import cocotb
 from cocotb.triggers import ClockCycles, Combine
@@ -220,24 +219,14 @@ def _drops(sides: list[NicSide]) -> dict[str, int]:
     """Everything dropped, refused or faulted, over all NICs."""
     total: Counter = Counter()
     for side in sides:
-        for block, counters in side.counters().items():
-            total.update({name: count for name, count in _flat(block, counters) if name.split(".")[-1] not in GOOD})
+        counts = side.flat_counters()
+        total.update({name: count for name, count in counts.items() if name.split(".")[-1] not in GOOD})
     return dict(total)
 
 
 def _nonzero(side: NicSide) -> str:
     """Every counter of a NIC that is not 0."""
-    found = [(name, count) for block, counters in side.counters().items() for name, count in _flat(block, counters)]
-    return ", ".join(f"{name} {count}" for name, count in found if count)
-
-
-def _flat(prefix: str, counters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """All counters of a block and its parts, by their whole names."""
-    for name, count in counters.items():
-        if isinstance(count, Mapping):
-            yield from _flat(f"{prefix}.{name}", count)
-        else:
-            yield f"{prefix}.{name}", count
+    return ", ".join(f"{name} {count}" for name, count in side.flat_counters().items() if count)
 
 
 def write_pcap(path: Path, sides: list[NicSide]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 import cocotb
 from amaranth.lib import data
@@ -88,6 +88,14 @@ class BlockEnvironment:
         await start(self.dut)
         if self.inputs:
             cocotb.start_soon(self._run())
+
+    @classmethod
+    async def started(cls, dut: Any, pause: str = "never") -> Self:
+        """One whose ports pause in a pattern, after a reset."""
+        bench = cls(dut)
+        bench.hold_back(pause)
+        await bench.start()
+        return bench
 
     async def reset(self) -> None:
         self.dut.rst.value = 1

@@ -15,6 +15,7 @@ from xoe.transport import TransportSettings
 from xoe.wire import ControlBody, Message
 from xoe_hdl.transport import connection_layouts as layouts
 from xoe_hdl.transport.connection_layouts import BODY, CONNECTION_CFG, PEER, SAID, Action
+from xoe_hdl.transport.connection_memories import VIEWS
 from xoe_hdl.transport.layouts import qp_bits
 from xoe_tb import Beat, StreamSink, StreamSource, drive_struct, pack, params, read_struct, reset, start, unpack
 
@@ -28,7 +29,6 @@ INPUTS = {
     "unaccepted": layouts.epoch_layout(BITS),
 }
 PARTS = ("receiver", "sender", "acknowledger")
-VIEWS = ("transmit", "requester", "tags", "parser")
 BEGINS = layouts.begin_layouts(BITS)
 WINDOW = 64
 LOOKS = 20 * (1 << BITS) + 40  # clocks by which a time-out may be late, if nothing is held back

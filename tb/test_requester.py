@@ -15,9 +15,10 @@ def run(bench, width, tags, sim, **params):
     run_bench(Requester(config), f"requester_{width}_{tags}", bench, params, sim)
 
 
+@pytest.mark.parametrize("bench", ["bench_requester", "bench_requester_connections"])
 @pytest.mark.parametrize(("width", "tags", "sim"), [(64, 64, "verilator"), (512, 64, "verilator"), (64, 4, "icarus")])
-def test_requester(width, tags, sim):
-    run("bench_requester", width, tags, sim)
+def test_requester(bench, width, tags, sim):
+    run(bench, width, tags, sim)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from xoe.fault_script import Script
 from xoe.scenario import Setup
 from xoe_sim.run import run_script
 
-ENDS = {"hardware": ("hardware", "hardware"), "mixed": ("hardware", "model"), "mixed-b": ("model", "hardware")}
+PAIRS = ("hardware", "mixed", "mixed-b")
 
 
 def groups():
@@ -21,7 +21,7 @@ def groups():
     return list(found.values())
 
 
-@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("ends", PAIRS)
 @pytest.mark.parametrize("names", groups(), ids=lambda names: names[0])
 def test_cases(names, ends):
-    run_script({"cases": names}, Setup.of(Script.parse(CASES[names[0]].text)), ENDS[ends])
+    run_script({"cases": names}, Setup.of(Script.parse(CASES[names[0]].text)), ends)

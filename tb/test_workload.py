@@ -62,19 +62,23 @@ def test_the_generated_workload_over_a_link_with_faults(tmp_path, width):
     assert result["drops"]["egress.sender.resent"]
 
 
-WAITS = pytest.mark.xfail(reason="a frame waits for its permit, which comes when the one before was taken", strict=True)
+class WireNotFullError(AssertionError):
+    """The aim is missed, though everything arrived and was right."""
+
+
+SLOWER = pytest.mark.xfail(raises=WireNotFullError, strict=True, reason="small writes do not fill the wire yet")
 
 
 @pytest.mark.parametrize(
-    ("width", "ways", "least"),
+    ("width", "ways", "least", "aim"),
     [
-        pytest.param(64, 1, 0.95, marks=WAITS),
-        (64, 2, 0.9),
-        pytest.param(512, 1, 0.95, marks=WAITS),
-        pytest.param(512, 2, 0.75, marks=WAITS),
+        pytest.param(64, 1, 0.85, 0.95, marks=SLOWER),
+        (64, 2, 0.9, 0.9),
+        pytest.param(512, 1, 0.4, 0.95, marks=SLOWER),
+        pytest.param(512, 2, 0.25, 0.75, marks=SLOWER),
     ],
 )
-def test_writes_of_256_bytes_fill_the_wire(tmp_path, width, ways, least):
+def test_writes_of_256_bytes_fill_the_wire(tmp_path, width, ways, least, aim):
     """Of the clocks from a direction's first beat to its last, those that its bytes would ideally need.
 
     Both ways at once, at 512 bits, the gatherer is the limit: it takes one write or one response a clock.
@@ -83,7 +87,10 @@ def test_writes_of_256_bytes_fill_the_wire(tmp_path, width, ways, least):
     rows = ["phase,op,src_rank,dst_rank,bytes", "0,put,0,4,32768", "0,put,4,0,32768"]
     trace.write_text("\n".join(rows[: 1 + ways]))
     result = run(tmp_path, width, "verilator", trace, **WIDE)
-    assert result["busiest_ideal"] / result["busiest_clocks"] >= least
+    share = result["busiest_ideal"] / result["busiest_clocks"]
+    assert share >= least, "less than it was"
+    if share < aim:
+        raise WireNotFullError(f"{share:.3f} of the clocks, not {aim}")
 
 
 def spoilt_run(nic, at):

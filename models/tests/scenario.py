@@ -26,7 +26,6 @@ class Scenario(Pair):
 
     def __init__(self, script, rates=None):
         self.setup = setup = Setup.of(script)
-        first = -setup.first
         super().__init__(
             script,
             rates,
@@ -35,9 +34,9 @@ class Scenario(Pair):
             config=setup.config(),
             transport=setup.transport(),
             timeout=setup.timeout,
-            epochs=dict.fromkeys(NAMES, dict.fromkeys(range(QUEUE_PAIRS), first % 256)),
-            first_seq=first % (1 << 24),
-            first_credit=first % (1 << 20),
+            epochs=dict.fromkeys(NAMES, dict.fromkeys(range(QUEUE_PAIRS), -setup.first % 256)),
+            first_seq=setup.first_seq,
+            first_credit=setup.first_credit,
         )
         self.oracle = Oracle({name: other(name) for name in NAMES})
         self.outcomes = {name: Outcomes() for name in NAMES}

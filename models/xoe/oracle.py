@@ -14,9 +14,8 @@ from .command import Command, Completion, Request
 from .endpoint import Endpoint
 from .memory import Memory
 from .operation import Operation
+from .outcomes import LOST
 from .wire import Opcode, Status
-
-LOST = (Status.CONNECTION_LOST, Status.TIMED_OUT)
 
 
 class OracleError(AssertionError):

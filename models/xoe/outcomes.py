@@ -17,6 +17,8 @@ from .stimulus import region
 from .wire import Opcode, Status
 
 LOST = (Status.CONNECTION_LOST, Status.TIMED_OUT)
+"""How commands end of which nobody knows whether they were carried out."""
+
 POSSIBLE_MAX = 1 << 18  # numbers that a counter may hold
 
 

@@ -20,7 +20,7 @@ def settings(name: str, mtu: int, gather: int = GATHER) -> Settings:
 
 def local_qp(name: str, qp: int, queue_pairs: int) -> int:
     """The number that an end has for a connection, which is that of A: B's is one more, so that they differ."""
-    return qp if name == "A" else (qp + 1) % queue_pairs
+    return qp if name == "A" else remote_qp("A", qp, queue_pairs)
 
 
 def remote_qp(name: str, qp: int, queue_pairs: int) -> int:

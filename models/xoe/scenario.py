@@ -13,6 +13,7 @@ import dataclasses
 
 from .command import Command
 from .config import NicConfig
+from .cyclic import CREDIT_BITS, SEQ_BITS
 from .fault_script import Event, Script, ScriptError
 from .pair import local_qp
 from .stimulus import COUNTERS_MAX, SLOT, SLOTS, counter_address, slot_address
@@ -92,6 +93,16 @@ class Setup:
         """
         given = {name: getattr(self, name) for name in _TRANSPORT}
         return TransportSettings(go_back_n=bool(self.go_back_n), **given)
+
+    @property
+    def first_seq(self) -> int:
+        """PSN of the first data frame of every connection."""
+        return -self.first % (1 << SEQ_BITS)
+
+    @property
+    def first_credit(self) -> int:
+        """Where counts of credits begin."""
+        return -self.first % (1 << CREDIT_BITS)
 
     @property
     def largest(self) -> int:

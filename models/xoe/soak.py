@@ -195,10 +195,10 @@ class Soak:
         return "\n".join(f"{name:{width}}  {value}" for name, value in rows)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run, report, and return the exit code: 0 passed, 1 something was wrong, 2 it could not be run."""
     try:
-        soak = Soak(parse())
+        soak = Soak(parse(arguments))
     except (ConfigError, ValueError) as error:
         print(f"xoe.soak: {error}", file=sys.stderr)
         return 2

@@ -189,7 +189,7 @@ def misses(results: list[dict[str, Any]]) -> list[str]:
 
 def plot(results: list[dict[str, Any]], path: Path) -> None:
     """Goodput over loss, a panel for each link and kind of command."""
-    import matplotlib
+    import matplotlib  # takes a second, which those should not wait who ask for help
 
     matplotlib.use("svg")
     from matplotlib import pyplot

@@ -11,9 +11,7 @@ from xoe.config import DATA_WIDTHS, ConfigError
 from xoe.fault_script import Script, ScriptError
 from xoe.scenario import Setup
 
-from .run import RunError, run_script
-
-ENDS = {"hardware": ("hardware", "hardware"), "mixed": ("hardware", "model"), "models": ("model", "model")}
+from .run import ENDS, RunError, run_script
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -39,7 +37,7 @@ def main() -> int:
         setup.config()
         setup.transport()
         chosen = {"cases": [options.script]} if is_case else {"text": text}
-        run_script(chosen, setup, ENDS[options.ends], options.width, options.seed)
+        run_script(chosen, setup, options.ends, options.width, options.seed)
     except (OSError, UnicodeDecodeError, ScriptError, ConfigError) as error:
         print(f"xoe_sim.replay: {error}", file=sys.stderr)
         return 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 ETHERNET_OVERHEAD = 24  # bytes a frame: preamble and start 8, FCS 4, gap 12 (IEEE 802.3)
@@ -31,21 +31,26 @@ def table(result: dict[str, Any]) -> str:
         ("beats ideal / used", _share(result["ideal_beats"], result["used_beats"])),
         ("the same, busiest phase and direction", _share(result["busiest_ideal"], result["busiest_clocks"])),
         ("latency, cycles (median, P99)", f"{result['latency_median']:,}, {result['latency_p99']:,}"),
-        ("injected by the link", _causes(result["injected"])),
+        ("injected by the link", causes(result["injected"])),
         ("sent again", f"{result['drops'].get('egress.sender.resent', 0):,} frames"),
-        ("dropped, refused, faulted", _causes(result["drops"])),
+        ("dropped, refused, faulted", causes(result["drops"])),
         ("compared", f"{result['compared_bytes']:,} bytes of memory, {result['operations']:,} completions"),
         ("verdict", result["verdict"]),
     ]
+    return "\n".join(["", *aligned(rows), *(f"  ! {mismatch}" for mismatch in result["mismatches"])])
+
+
+def aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines of a name and a figure."""
     width = max(len(name) for name, _ in rows)
-    lines = [f"  {name:<{width}}  {figure}" for name, figure in rows]
-    return "\n".join(["", *lines, *(f"  ! {mismatch}" for mismatch in result["mismatches"])])
+    return [f"  {name:<{width}}  {figure}" for name, figure in rows]
 
 
 def _share(part: int, whole: int) -> str:
     return f"{part:,} / {whole:,} = {part / whole:.3f}" if whole else "none"
 
 
-def _causes(drops: dict[str, int]) -> str:
+def causes(drops: dict[str, int]) -> str:
+    """Counts by their names, but for those of 0."""
     found = [f"{cause} {count}" for cause, count in drops.items() if count]
     return ", ".join(found) or "none"

@@ -7,12 +7,11 @@ import json
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from xoe.config import NicConfig
-from xoe.cyclic import CREDIT_BITS, SEQ_BITS
 from xoe.scenario import Setup
 from xoe_hdl.nic import Nic
 
@@ -25,6 +24,15 @@ from .tools import MissingToolError
 MODULE, TOP = "xoe_nic", "xoe_link"
 TRANSPORT = {"probe_timeout": 8192, "resend_timeout": 16384}
 """Settings: many connections share the wire, so a round trip is long when all of them are busy."""
+
+
+ENDS = {
+    "hardware": ("hardware", "hardware"),
+    "mixed": ("hardware", "model"),
+    "mixed-b": ("model", "hardware"),
+    "models": ("model", "model"),
+}
+"""What the ends A and B may be."""
 
 
 class RunError(RuntimeError):
@@ -65,15 +73,13 @@ def run_linked(
         raise RunError(str(error), is_early=False) from None
 
 
-def run_script(
-    parameters: Mapping[str, Any], setup: Setup, ends: Sequence[str], width: int = 64, seed: int = 1
-) -> Path:
-    """Run scripts with two ends, each "hardware" or "model", in a simulator; the run's folder.
+def run_script(parameters: Mapping[str, Any], setup: Setup, ends: str, width: int = 64, seed: int = 1) -> Path:
+    """Run scripts with two ends in a simulator; the run's folder.
 
     Args:
         parameters: ``cases``, the names of some of ``xoe.cases``, or ``text``, that of a script.
         setup: of these scripts; what has to be built is the same for all.
-        ends: what A and B are.
+        ends: one of ``ENDS``.
         width: bits of the data paths.
         seed: of faults at random.
 
@@ -81,8 +87,8 @@ def run_script(
         ConfigError: hardware with such parameters can't be built.
         RunError: a tool is missing, or a script failed.
     """
-    first = {"first_seq": -setup.first % (1 << SEQ_BITS), "first_credit": -setup.first % (1 << CREDIT_BITS)}
-    given = {**parameters, "ends": list(ends), "width": width}
+    first = {"first_seq": setup.first_seq, "first_credit": setup.first_credit}
+    given = {**parameters, "ends": ENDS[ends], "width": width}
     return run_linked(setup.config(data_width=width), "bench_script", given, seed, **first)
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from xoe import soak
 from xoe.config import DATA_WIDTHS, ConfigError, NicConfig
 from xoe.faults import Rates
 
 from .progress import shown
-from .run import RunError, run_linked
+from .report import aligned, causes
+from .run import ENDS, RunError, run_linked
 
-ENDS = {"hardware": ("hardware", "hardware"), "mixed": ("hardware", "model"), "models": None}
 TRANSPORT = {
     "resend_timeout": 8192,
     "probe_timeout": 4096,
@@ -83,33 +83,28 @@ def run_soak(options: argparse.Namespace, config: NicConfig) -> dict[str, Any]:
 
 def table(result: dict[str, Any]) -> str:
     """The result as lines of a name and a figure."""
-
-    def listed(counts: dict[str, int]) -> str:
-        return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items() if count) or "none"
-
     speed = result["operations"] / max(result["seconds"], 0.1)
     rows = [
         ("operations", f"{result['operations']:,}"),
-        ("ended as", listed(result["ended"])),
+        ("ended as", causes(result["ended"])),
         ("forgotten in resets", f"{result['forgotten']:,}, {result['resets']:,} resets"),
         ("clock cycles", f"{result['clocks']:,}"),
         ("seconds", f"{result['seconds']:,}, {speed:.0f} operations in a second"),
-        ("frames", listed(result["frames"])),
-        ("injected by the link", listed(result["injected"])),
+        ("frames", causes(result["frames"])),
+        ("injected by the link", causes(result["injected"])),
         ("sent again", f"{result['counters'].get('egress.sender.resent', 0):,} frames"),
         ("verdict", "passed: nothing lost, nothing twice"),
     ]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:<{width}}  {figure}" for name, figure in rows)
+    return "\n".join(aligned(rows))
 
 
 def main() -> int:
     """Run, report, and return the exit code: 0 passed, 1 something was wrong, 2 it could not be run."""
     options = parse()
-    if ENDS[options.ends] is None:
+    if options.ends == "models":
         given = ["--ops", options.ops, "--seed", options.seed, "--each", options.each, "--resets", options.resets]
         flags = ["--go-back-n"] if options.go_back_n else []
-        return subprocess.run([sys.executable, "-m", "xoe.soak", *map(str, given), *flags], check=False).returncode
+        return soak.main([*map(str, given), *flags])
     try:
         result = run_soak(options, NicConfig(data_width=options.width))
     except (ConfigError, OSError) as error:

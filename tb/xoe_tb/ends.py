@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -238,6 +239,22 @@ class ModelEnd:
 
 
 End = HardwareEnd | ModelEnd
+
+
+def make_ends(dut: Any, kinds: Sequence[str], nic: Nic, transport: TransportSettings, **options: int) -> dict[str, End]:
+    """Both ends by name, each "hardware" or "model"; ``options`` are those of the classes. All is in reset at first.
+
+    ``dut`` is the top of ``xoe_sim.link``; a NIC of it whose place a model takes stays in reset.
+    """
+    dut.rst.value = 0
+    ends: dict[str, End] = {}
+    for index, (name, kind) in enumerate(zip(PEERS, kinds, strict=True)):
+        getattr(dut, f"n{index}_rst").value = 1
+        if kind == "hardware":
+            ends[name] = HardwareEnd(dut, index, name, nic, transport, **options)
+        else:
+            ends[name] = ModelEnd(name, nic, transport, **options)
+    return ends
 
 
 class Cable:

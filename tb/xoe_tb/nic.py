@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from random import Random
 from typing import Any
@@ -124,3 +124,15 @@ class NicSide:
     def counters(self) -> Mapping[str, Any]:
         """Every counter, by block and name."""
         return read_struct(self.dut, f"{self.prefix}counters", self.nic.counters.shape())
+
+    def flat_counters(self) -> dict[str, int]:
+        """Every counter, by its whole name, such as ``egress.sender.resent``."""
+        return dict(_flat("", self.counters()))
+
+
+def _flat(prefix: str, counters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, count in counters.items():
+        if isinstance(count, Mapping):
+            yield from _flat(f"{prefix}{name}.", count)
+        else:
+            yield f"{prefix}{name}", count

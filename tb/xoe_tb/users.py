@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from xoe.command import Command, Completion
 from xoe.connection import Notice
+from xoe.network import HangError
 from xoe.outcomes import Outcomes
 from xoe.pair import PEERS, local_qp
 
@@ -15,10 +16,6 @@ JOINS = {  # after which of the things that it is told a user has to act, so tha
     "A": (Notice.CLOSED, Notice.PEER_CLOSED, Notice.OPEN_FAILED, Notice.LOST),
     "B": (Notice.CLOSED,),
 }
-
-
-class HangError(AssertionError):
-    """Nothing was completed for too long."""
 
 
 class Users:

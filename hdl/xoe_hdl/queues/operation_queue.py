@@ -12,10 +12,9 @@ from xoe.config import check_range
 from xoe.wire import GRID, OperationHeader
 
 from ..layouts import operation_beat
-from .queue import Queue
+from .queue import DEPTH_MAX, Queue
 
 OPERATIONS_MIN = 4  # fewer would leave bubbles
-DEPTH_MAX = 1 << 17
 WORDS_MAX = next((1 << field.width) - 1 for field in OperationHeader.layout() if field.name == "words")
 
 

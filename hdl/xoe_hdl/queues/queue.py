@@ -9,6 +9,8 @@ from amaranth.lib.wiring import In, Out
 
 from xoe.config import check_range
 
+DEPTH_MAX = 1 << 17
+
 
 class Queue(wiring.Component):
     """Holds up to ``depth`` payloads (2..131072) of ``shape``, and one more in its output register.
@@ -20,7 +22,7 @@ class Queue(wiring.Component):
     """
 
     def __init__(self, shape: ShapeLike, depth: int, margin: int = 0) -> None:
-        check_range("depth", depth, 2, 1 << 17)
+        check_range("depth", depth, 2, DEPTH_MAX)
         check_range("margin", margin, 0, depth - 1)
         self.depth = depth
         self.margin = margin
